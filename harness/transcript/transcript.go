@@ -1,0 +1,122 @@
+// Package transcript reads the bytes of an exchange: body to events, events to chunks, chunks to what the model said,
+// with every deviation seen on the way. It is a pure function of the exchange: it never opens a connection, never
+// reads a clock and never decides whether an answer is right.
+package transcript
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Transcript is what a server said in one exchange, and how.
+type Transcript struct {
+	// Stream says whether the body was read as an event stream (else as one JSON document).
+	Stream bool
+	// Events are the event-stream events in order.
+	Events []Event
+	// Deltas are the non-empty pieces of output in order of arrival, of choice 0.
+	Deltas []Delta
+
+	Role      string
+	Content   string
+	Reasoning string
+	ToolCalls []ToolCall
+	// FinishReason is the last finish reason sent; null when none was.
+	FinishReason *string
+	// DoneSeen says whether [DONE] arrived.
+	DoneSeen bool
+	Usage    *Usage
+	Timings  *Timings
+	// Error is an error object sent by the server, in a refusal or inside a stream.
+	Error *APIError
+
+	ID, Model, SystemFingerprint string
+
+	Findings []Finding
+}
+
+// Event is one event of an event stream. At is the offset of the piece that completed it.
+type Event struct {
+	At   time.Duration
+	Name string // the event field, "" for none
+	Data []byte
+}
+
+// DeltaKind is the channel of a piece of output.
+type DeltaKind string
+
+// The channels of output.
+const (
+	Reasoning DeltaKind = "reasoning"
+	Content   DeltaKind = "content"
+	Call      DeltaKind = "tool_call"
+)
+
+// Delta is one non-empty piece of output. Role-only chunks, empty strings, nulls and comments are none.
+type Delta struct {
+	Kind  DeltaKind
+	At    time.Duration
+	Event int // index into Events
+	Text  string
+}
+
+// ToolCall is an assembled tool call. Arguments is the joined string exactly as sent.
+type ToolCall struct {
+	Index     int
+	ID        string
+	Type      string
+	Name      string
+	Arguments string
+}
+
+// Usage is the interface's own token accounting. A nil field was not sent, or not as a number.
+type Usage struct {
+	PromptTokens     *int64
+	CompletionTokens *int64
+	TotalTokens      *int64
+	CachedTokens     *int64 // prompt_tokens_details.cached_tokens
+	ReasoningTokens  *int64 // completion_tokens_details.reasoning_tokens
+	Raw              json.RawMessage
+}
+
+// Timings is the engine's own timing block in llama.cpp's names. A nil field was not sent, or not as a finite number.
+type Timings struct {
+	CacheN             *int64
+	PromptN            *int64
+	PromptMS           *float64
+	PromptPerSecond    *float64
+	PredictedN         *int64
+	PredictedMS        *float64
+	PredictedPerSecond *float64
+	DraftN             *int64
+	DraftNAccepted     *int64
+	Raw                json.RawMessage
+}
+
+// APIError is an error object of the interface.
+type APIError struct {
+	Status  int    // HTTP status of the response that held it
+	Event   int    // event index inside a stream, -1 outside one
+	Type    string // "" when not sent
+	Code    string // as text, "" when not sent
+	Message string
+}
+
+// Severity says how much a finding weighs.
+type Severity string
+
+// The severities: an Info stands beside the result, a Warning is a deviation that leaves the answer readable, a Fault is wrong.
+const (
+	Info    Severity = "info"
+	Warning Severity = "warning"
+	Fault   Severity = "fault"
+)
+
+// Finding is one deviation. Event is the event index, or -1; Path is a JSON path inside the event or body, "" for none.
+type Finding struct {
+	ID       string
+	Severity Severity
+	Event    int
+	Path     string
+	Sentence string
+}
