@@ -70,7 +70,10 @@ type Figures struct {
 	Total         Maybe[float64] // dispatch to the end of the body
 
 	PromptTPS Maybe[float64]
-	DecodeTPS Maybe[float64]
+	DecodeTPS Maybe[float64] // by the clock that Basis names
+	// ClientDecodeTPS is the decode rate by the client's clock whatever the basis: the tokens after the first over the
+	// time from the first delta to the last.
+	ClientDecodeTPS Maybe[float64]
 
 	FirstDeltaKind Maybe[string]
 	AccountingNote Maybe[string] // known only when API and engine counts differ

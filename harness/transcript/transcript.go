@@ -17,20 +17,34 @@ type Transcript struct {
 	// Deltas are the non-empty pieces of output in order of arrival, of choice 0.
 	Deltas []Delta
 
-	Role      string
-	Content   string
-	Reasoning string
-	ToolCalls []ToolCall
-	// FinishReason is the last finish reason sent; null when none was.
+	Role string
+	// Content is the answer text after repairs: thinking that stood between tags is in Reasoning, repeated text is
+	// there once. Where nothing was repaired it is what was sent.
+	Content string
+	// ContentSent is the answer text exactly as sent, joined.
+	ContentSent string
+	Reasoning   string
+	// ReasoningField names the member that carried the thinking, "" when none did.
+	ReasoningField string
+	ToolCalls      []ToolCall
+	// FinishReason is the last finish reason sent; null when none was. An empty string is none.
 	FinishReason *string
+	// FinishReasonCount is how many finish reasons were sent.
+	FinishReasonCount int
 	// DoneSeen says whether [DONE] arrived.
 	DoneSeen bool
-	Usage    *Usage
-	Timings  *Timings
+	// DoneAt is the offset of the first [DONE]; zero when none arrived.
+	DoneAt time.Duration
+	// EventsAfterDone counts events after the first [DONE], which are not read.
+	EventsAfterDone int
+	Usage           *Usage
+	Timings         *Timings
 	// Error is an error object sent by the server, in a refusal or inside a stream.
 	Error *APIError
 
 	ID, Model, SystemFingerprint string
+	// DistinctIDs is how many different ids the chunks had.
+	DistinctIDs int
 
 	Findings []Finding
 }
@@ -50,6 +64,8 @@ const (
 	Reasoning DeltaKind = "reasoning"
 	Content   DeltaKind = "content"
 	Call      DeltaKind = "tool_call"
+	// Markup is text of the answer channel that belongs to no channel: thinking tags and blank lines around them.
+	Markup DeltaKind = "markup"
 )
 
 // Delta is one non-empty piece of output. Role-only chunks, empty strings, nulls and comments are none.
@@ -57,7 +73,10 @@ type Delta struct {
 	Kind  DeltaKind
 	At    time.Duration
 	Event int // index into Events
-	Text  string
+	// Text is the text; of a tool call, the piece of its name and arguments.
+	Text string
+	// Recovered says that the text was taken out of a value that should have been a string.
+	Recovered bool
 }
 
 // ToolCall is an assembled tool call. Arguments is the joined string exactly as sent.

@@ -1,0 +1,93 @@
+package transcript
+
+import (
+	"strings"
+)
+
+// reason is the finish reason, "" for none.
+func (t *Transcript) reason() string {
+	if t.FinishReason == nil {
+		return ""
+	}
+	return *t.FinishReason
+}
+
+func blank(s string) bool { return strings.TrimSpace(s) == "" }
+
+// checkChannels looks at what went into which channel, and in what order.
+func (r *reader) checkChannels() {
+	t := r.t
+	r.checkOrder()
+	r.checkDuplicate()
+	noAnswer := blank(t.Content) && len(t.ToolCalls) == 0
+	switch {
+	case !noAnswer:
+	case t.reason() == "length" && !blank(t.Reasoning):
+		r.add(BudgetExhaustedInReasoning, -1, "", "")
+	case t.reason() == "length":
+		r.add(LengthBeforeAnswer, -1, "", "")
+	case t.reason() == "stop" && !blank(t.Reasoning):
+		if !r.callWritten(t.Reasoning) {
+			r.add(AnswerInReasoning, -1, "", "")
+		}
+	case t.reason() == "stop" && !r.asked.stops && t.Usage != nil && t.Usage.CompletionTokens != nil &&
+		*t.Usage.CompletionTokens >= hiddenTokens:
+		r.add(EmptyAnswerWithTokens, -1, "", "")
+	}
+	if u := t.Usage; u != nil && u.ReasoningTokens != nil && *u.ReasoningTokens == 0 && !blank(t.Reasoning) &&
+		t.ReasoningField != "" {
+		r.add(ReasoningTokensZero, r.usageAt, "usage.completion_tokens_details.reasoning_tokens", "")
+	}
+	r.checkResidue()
+}
+
+// hiddenTokens is how many tokens without a trace make an empty answer a fault: an end-of-turn token and one more are
+// what an engine may well keep to itself.
+const hiddenTokens = 3
+
+// checkOrder looks for thinking after the answer began. Blank answer text begins none.
+func (r *reader) checkOrder() {
+	answered := false
+	for _, d := range r.t.Deltas {
+		switch d.Kind {
+		case Content:
+			answered = answered || !blank(d.Text)
+		case Reasoning:
+			if answered && !blank(d.Text) {
+				r.add(ReasoningAfterAnswer, d.Event, "", "")
+				return
+			}
+		}
+	}
+}
+
+// checkDuplicate looks for the thinking sent again as the answer. A short answer may rightly equal the thought before
+// it, so the text must have some length, and in a stream must come as one lump after thinking that came in pieces.
+func (r *reader) checkDuplicate() {
+	t := r.t
+	thought := strings.TrimSpace(t.Reasoning)
+	if len(thought) < repeatBytes || strings.TrimSpace(t.Content) != thought {
+		return
+	}
+	pieces := map[DeltaKind]int{}
+	for _, d := range t.Deltas {
+		pieces[d.Kind]++
+	}
+	if !t.Stream || pieces[Content] == 1 && pieces[Reasoning] >= 3 {
+		r.add(ReasoningDuplicatedAsContent, -1, "", "")
+	}
+}
+
+// controlTokens are markers of chat templates that a server must never let through.
+var controlTokens = []string{"<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|eom_id|>",
+	"<|start_header_id|>", "<|end_header_id|>", "<|begin_of_text|>", "<|end_of_text|>", "<|end|>", "<|assistant|>",
+	"<|user|>", "<|channel|>", "<|start|>", "<|message|>", "<|return|>", "<start_of_turn>", "<end_of_turn>",
+	"[INST]", "[/INST]", "<｜end▁of▁sentence｜>", "<｜User｜>", "<｜Assistant｜>"}
+
+func (r *reader) checkResidue() {
+	for _, token := range controlTokens {
+		if strings.Contains(r.t.Content, token) && !r.asked.mentions(token) {
+			r.add(SpecialTokenLeak, -1, "choices[0].delta.content", token)
+		}
+	}
+}
