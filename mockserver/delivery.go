@@ -1,0 +1,104 @@
+package mockserver
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"time"
+)
+
+// writeTimeout is how long a client may refuse to take bytes before it counts as gone.
+const writeTimeout = 30 * time.Second
+
+// lastStretch is slept for by itself: Linux may end a sleep late by a thousandth of its length, several milliseconds on a
+// long prompt.
+const lastStretch = 20 * time.Millisecond
+
+// clock is the engine's own clock, counted from the slot's start.
+type clock struct {
+	prefill time.Duration // the end of prefill
+	last    time.Duration // the last token
+}
+
+// decode is the time from the end of prefill to the last token.
+func (c clock) decode() time.Duration { return c.last - c.prefill }
+
+// delivery writes one reply's frames when they are due.
+type delivery struct {
+	out    http.ResponseWriter
+	stream bool
+	start  time.Time // of the slot
+	clock  clock
+	// shift is how much later than planned everything after prefill is due.
+	shift time.Duration
+}
+
+// run waits for each frame's moment and writes it; frames due by then are written at once, as events of their own. It
+// ends with the context's error when the client leaves.
+func (d *delivery) run(ctx context.Context, frames []frame) error {
+	rc := http.NewResponseController(d.out)
+	defer rc.SetWriteDeadline(time.Time{})
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var batch bytes.Buffer
+	for len(frames) > 0 {
+		wait := frames[0].due + d.shift - time.Since(d.start)
+		if wait > 0 {
+			nap := wait
+			if wait > 2*lastStretch {
+				nap -= lastStretch
+			}
+			timer.Reset(nap)
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+			}
+			if nap < wait && ctx.Err() == nil {
+				continue
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		batch.Reset()
+		frames = d.take(frames, time.Since(d.start), wait > 0, &batch)
+		if batch.Len() == 0 {
+			continue
+		}
+		rc.SetWriteDeadline(time.Now().Add(writeTimeout)) // not every writer can; then the context is the limit
+		if _, err := d.out.Write(batch.Bytes()); err != nil {
+			return err
+		}
+		if err := rc.Flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take puts the frames due by now, of which there is at least one, into the batch and returns the others.
+//
+// Due times are absolute, so waits do not add up. A frame that was waited for happened when the wait ended. One whose
+// moment passed meanwhile, or while bytes were being written, happened when it was due: an engine does not wait for its
+// client. Only where the end of prefill was noticed so late that tokens had come due, as on a busy machine or at a fast
+// pace, does the rest move: decoding takes its time all the same.
+func (d *delivery) take(frames []frame, now time.Duration, waited bool, batch *bytes.Buffer) []frame {
+	for ; len(frames) > 0 && frames[0].due+d.shift <= now; frames = frames[1:] {
+		f := &frames[0]
+		seen := f.due + d.shift
+		if waited {
+			seen, waited = now, false
+		}
+		switch f.mark {
+		case prefillEnd:
+			d.clock = clock{prefill: seen, last: seen}
+			if len(frames) > 1 && frames[1].due <= seen {
+				d.shift = seen - f.due
+			}
+		case tokenDone:
+			d.clock.last = seen
+		}
+		f.appendTo(batch, d.stream, d.clock)
+	}
+	return frames
+}

@@ -1,0 +1,29 @@
+// Package mockserver is the offline engine: a real HTTP listener that speaks the chat-completions interface as
+// llama.cpp and Strata do, with reasoning, answers, tool calls, usage, timings, slots and a queue. It answers every
+// case of the corpus rightly from the answer key and any other prompt with seeded text, as fast as the machine allows
+// or at the pace of a named machine. It serves to try the suite without an engine; nothing that it measures is a
+// result about an engine.
+//
+// It has its own encoder and shares no decoder with the client, so that a misreading common to both cannot hide. It
+// never judges, never measures a client, and keeps nothing on disk.
+//
+// # How a request goes through
+//
+//	body ─► readChat: validated job, speech decided ─► slot (FIFO) ─► generate: tokens ─► frames: timed events ─► delivery
+//
+// A job's whole reply is known before its first byte: frames returns it as a list of events, each with its due time.
+// Whoever wants another reply on the wire changes that list; delivery only waits and writes.
+//
+// # Tokens
+//
+// There is no tokenizer. Text is cut into pseudo-tokens (see pieces); prompts of the corpus are counted by the pack's
+// own counts instead. A stream carries one pseudo-token a chunk and their join is the text. completion_tokens and
+// predicted_n count what was generated: no end-of-turn token is added, the head of a tool call (its name) is one token, and
+// the tokens of a stop string count although they are never shown.
+//
+// # Clock
+//
+// timings follow llama.cpp's names with Strata's convention: predicted_ms runs from the end of prefill to the last
+// token and the rate divides by all predicted_n tokens. The prompt cache is off: cache_n is 0 and every prompt is read
+// whole. Time in the queue is in neither figure.
+package mockserver

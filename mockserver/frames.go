@@ -1,0 +1,160 @@
+package mockserver
+
+import (
+	"bytes"
+	"crypto/rand"
+	"time"
+)
+
+// keepAliveEvery is the longest silence in a stream; then a comment is sent.
+const keepAliveEvery = 5 * time.Second
+
+// The parts of a stream that are not JSON.
+const (
+	keepAlive = ": keep-alive\n\n"
+	endMarker = "data: [DONE]\n\n"
+)
+
+// mark is a moment on the engine's own clock.
+type mark int
+
+const (
+	noMark mark = iota
+	prefillEnd
+	tokenDone
+)
+
+// frame is one event of a reply and when it is due, counted from the slot's start. A frame may be silent: then it only
+// marks a moment.
+type frame struct {
+	due  time.Duration
+	mark mark
+	// body is the JSON of the event; nil for none. Its timings, where it has any, are measured when it is written.
+	body *completion
+	// raw is written as it stands, instead of a body.
+	raw string
+}
+
+// silent says whether nothing is written.
+func (f *frame) silent() bool { return f.body == nil && f.raw == "" }
+
+// appendTo writes the frame's bytes: an event in a stream, else the bare JSON.
+func (f *frame) appendTo(b *bytes.Buffer, stream bool, c clock) {
+	if f.body == nil {
+		b.WriteString(f.raw)
+		return
+	}
+	if t := f.body.Timings; t != nil {
+		f.body.Timings = newTimings(t.PromptN, t.PredictedN, c)
+	}
+	if !stream {
+		appendJSON(b, f.body)
+		return
+	}
+	b.WriteString("data: ")
+	appendJSON(b, f.body) // ends the line
+	b.WriteByte('\n')
+}
+
+// frames is a job's whole reply on the wire, in order, due times never falling.
+func (s *Server) frames(j *job, r reply) []frame {
+	due := s.opts.Pace.deadlines(j.promptTokens, len(r.tokens), j.seed.rand(forPace))
+	head := completion{
+		ID: "chatcmpl-" + rand.Text(), Object: "chat.completion.chunk", Created: s.now().Unix(), Model: s.opts.Model,
+		SystemFingerprint: buildInfo,
+	}
+	prefill := s.opts.Pace.Prefill(j.promptTokens)
+	end := prefill // of a reply without tokens: a pack may answer with nothing
+	if len(due) > 0 {
+		end = due[len(due)-1]
+	}
+	if j.stream {
+		return withKeepAlive(streamFrames(j, r, head, prefill, due, end))
+	}
+	head.Object = "chat.completion"
+	head.Choices = []choice{{Message: r.message(), FinishReason: &r.finish}}
+	head.Usage, head.Timings = r.usage(j), &timings{PromptN: j.promptTokens, PredictedN: len(r.tokens)}
+	return []frame{{due: prefill, mark: prefillEnd}, {due: end, mark: tokenDone, body: &head}}
+}
+
+// streamFrames are the events in llama.cpp's order: role, tokens, finish, usage with timings, end marker. The role goes out
+// with the head of the response, before the prompt is read, as Strata does it.
+func streamFrames(j *job, r reply, head completion, prefill time.Duration, due []time.Duration, end time.Duration) []frame {
+	chunk := func(delta any, finish *string) *completion {
+		c := head
+		c.Choices = []choice{{Delta: delta, FinishReason: finish}}
+		return &c
+	}
+	list := make([]frame, 0, len(r.tokens)+5)
+	list = append(list, frame{body: chunk(roleDelta{Role: "assistant"}, nil)}, frame{due: prefill, mark: prefillEnd})
+	for i, t := range r.tokens {
+		f := frame{due: due[i], mark: tokenDone}
+		if t.shown != "" {
+			f.body = chunk(r.delta(t), nil)
+		}
+		list = append(list, f)
+	}
+	measured := &timings{PromptN: j.promptTokens, PredictedN: len(r.tokens)}
+	last := chunk(endDelta{}, &r.finish)
+	list = append(list, frame{due: end, body: last})
+	if j.includeUsage {
+		c := head
+		c.Choices, c.Usage, c.Timings = []choice{}, r.usage(j), measured
+		list = append(list, frame{due: end, body: &c})
+	} else {
+		last.Timings = measured
+	}
+	return append(list, frame{due: end, raw: endMarker})
+}
+
+// withKeepAlive puts comments into every silence that would last too long.
+func withKeepAlive(list []frame) []frame {
+	out := make([]frame, 0, len(list))
+	var heard time.Duration
+	for _, f := range list {
+		for f.due-heard > keepAliveEvery {
+			heard += keepAliveEvery
+			out = append(out, frame{due: heard, raw: keepAlive})
+		}
+		if !f.silent() {
+			heard = f.due
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// delta is what a chunk says of a token.
+func (r *reply) delta(t token) any {
+	first := 0
+	switch t.channel {
+	case reasoning:
+		return reasoningDelta{t.shown}
+	case content:
+		return contentDelta{t.shown}
+	case callHead:
+		return callDelta{[]toolCall{{Index: &first, ID: r.callID, Type: "function", Function: function{Name: t.shown}}}}
+	default:
+		return callDelta{[]toolCall{{Index: &first, Function: function{Arguments: t.shown}}}}
+	}
+}
+
+// message is the whole reply in one piece.
+func (r *reply) message() *message {
+	m := &message{Role: "assistant", Reasoning: r.text(reasoning)}
+	if r.count(callHead) > 0 {
+		m.ToolCalls = []toolCall{{ID: r.callID, Type: "function",
+			Function: function{Name: r.callName, Arguments: r.text(callArguments)}}}
+		return m
+	}
+	text := r.text(content)
+	m.Content = &text
+	return m
+}
+
+func (r *reply) usage(j *job) *usage {
+	return &usage{
+		PromptTokens: j.promptTokens, CompletionTokens: len(r.tokens), TotalTokens: j.promptTokens + len(r.tokens),
+		Details: completionDetails{ReasoningTokens: r.count(reasoning)},
+	}
+}
