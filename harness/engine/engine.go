@@ -1,0 +1,119 @@
+// Package engine holds how the engine under test is had (a live server, or the built-in mock) and what it tells of
+// itself: name, version, models, context, capacity, and token counts where it offers them. It asks before and after a
+// run, never during one; it never measures, and it never puts the mock in the place of a server that was named.
+package engine
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"plumbline/corpus"
+	"plumbline/fixtures"
+	"plumbline/harness/settings"
+	"plumbline/mockserver"
+)
+
+// Engine is a server to run against.
+type Engine interface {
+	// Kind is how it is had: live, mock.
+	Kind() string
+	// URL is its base address, without a closing slash.
+	URL() string
+	// Stop ends what this program started, and nothing else.
+	Stop(ctx context.Context) error
+}
+
+// The kinds of engine.
+const (
+	KindLive = "live"
+	KindMock = "mock"
+)
+
+// Start gives the engine that the settings ask for: the server at their URL, or the built-in mock when they name
+// none. A live server is not contacted here: Ask does that, and fails when it cannot be reached.
+func Start(ctx context.Context, s *settings.Settings, pack *corpus.Pack) (Engine, error) {
+	if s.URL != "" {
+		return live(s.URL), nil
+	}
+	pace, err := mockserver.PaceByName(s.MockPace)
+	if err != nil {
+		return nil, fmt.Errorf("start mock engine: mock-pace: %w", err)
+	}
+	key, err := s.Credential()
+	if err != nil {
+		return nil, fmt.Errorf("start mock engine: %w", err)
+	}
+	server, err := mockserver.Start(ctx, mockserver.Options{
+		Listen: "127.0.0.1:0",
+		Pace:   pace,
+		APIKey: key.Reveal(),
+		Model:  s.Model,
+		Slots:  s.ServerCapacity,
+		Pack:   pack,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start mock engine: %w", err)
+	}
+	return mock{server}, nil
+}
+
+type live string
+
+func (live) Kind() string               { return KindLive }
+func (l live) URL() string              { return string(l) }
+func (live) Stop(context.Context) error { return nil }
+
+type mock struct{ server *mockserver.Server }
+
+func (mock) Kind() string                     { return KindMock }
+func (m mock) URL() string                    { return m.server.URL() }
+func (m mock) Stop(ctx context.Context) error { return m.server.Close(ctx) }
+
+// Options bound the questions to an engine. Zero fields take the defaults named with them.
+type Options struct {
+	Connect  time.Duration // longest wait for a connection; 10 s
+	Endpoint time.Duration // longest wait for one endpoint's whole answer; 10 s
+	Ready    time.Duration // how long a server may answer 503, which says that it is loading; 60 s
+	Poll     time.Duration // pause between two questions while it loads; 500 ms
+	Proxy    bool          // use the proxies of the environment
+}
+
+// endpointFloor is the least time that an endpoint gets, however short the connect time-out: a busy server may take
+// a second to look up from its work.
+const endpointFloor = 5 * time.Second
+
+// OptionsFor takes the bounds from the settings.
+func OptionsFor(s *settings.Settings) Options {
+	return Options{Connect: s.TimeoutConnect, Endpoint: max(s.TimeoutConnect, endpointFloor), Proxy: s.Proxy}
+}
+
+func (o Options) withDefaults() Options {
+	for _, d := range []struct {
+		target *time.Duration
+		def    time.Duration
+	}{{&o.Connect, 10 * time.Second}, {&o.Endpoint, 10 * time.Second}, {&o.Ready, time.Minute}, {&o.Poll, 500 * time.Millisecond}} {
+		if *d.target <= 0 {
+			*d.target = d.def
+		}
+	}
+	return o
+}
+
+// Authorize is the header that carries a key, empty for an empty key.
+func Authorize(key settings.Secret) http.Header {
+	h := http.Header{}
+	if !key.Empty() {
+		h.Set("Authorization", "Bearer "+key.Reveal())
+	}
+	return h
+}
+
+// Describe asks an engine what it is, as Ask does, and adds how it is had.
+func Describe(ctx context.Context, e Engine, header http.Header, opts Options) (fixtures.EngineFacts, error) {
+	facts, err := Ask(ctx, e.URL(), header, opts)
+	facts.Kind = e.Kind()
+	facts.Started = e.Kind() == KindMock
+	return facts, err
+}
