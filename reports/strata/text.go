@@ -1,0 +1,57 @@
+package strata
+
+import (
+	"fmt"
+	"strings"
+
+	"plumbline/corpus"
+)
+
+// Text is the document in a few lines, to read at the end of a run or to paste beside a shared result: what ran, median
+// (and range) of the rates and first-token times, the sanity score, and why a run does not conform.
+func (d *Document) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s · %s · %s · run %s: %s\n", d.Protocol.ID, d.Protocol.Profile, orUnknown(d.Model.ID), d.Run.ID, d.Run.Status)
+	fmt.Fprintf(&b, "%-12s%-28s%-28s%-28s\n", "", "prefill tokens/s", "decode tokens/s", "TTFT s")
+	for _, c := range corpus.PerformanceCases {
+		fmt.Fprintf(&b, "%-12s%-28s%-28s%-28s\n", c, d.cell(c, "prompt_tps", 1), d.cell(c, "decode_tps", 1), d.cell(c, "ttft_s", 3))
+	}
+	fmt.Fprintf(&b, "sanity %d of %d", d.Quality.Passed, d.Quality.Total)
+	for _, category := range corpus.Categories {
+		if s, ok := d.Quality.Categories.Get(category); ok {
+			fmt.Fprintf(&b, " · %s %d/%d", category, s.Passed, s.Total)
+		}
+	}
+	b.WriteString("\n")
+	for _, round := range d.ConcurrencyRounds {
+		fmt.Fprintf(&b, "%d at once, round %d: %s tokens/s together\n", round.Concurrency, round.Round, show(round.OutputTPS, 1))
+	}
+	for _, reason := range d.Extensions.StatusReasons {
+		fmt.Fprintf(&b, "%s because: %s\n", d.Run.Status, reason)
+	}
+	return b.String()
+}
+
+// cell is the median of a case's metric with its range, or "-" when no repetition gave it.
+func (d *Document) cell(caseID, metric string, decimals int) string {
+	for _, s := range d.Summaries {
+		if s.CaseID == caseID && s.Metric == metric && s.N > 0 {
+			return fmt.Sprintf("%s (%s–%s)", show(s.Median, decimals), show(s.Min, decimals), show(s.Max, decimals))
+		}
+	}
+	return "-"
+}
+
+func show(n Null[Number], decimals int) string {
+	if v, ok := n.Get(); ok {
+		return fmt.Sprintf("%.*f", decimals, v.Float64())
+	}
+	return "-"
+}
+
+func orUnknown(n Null[string]) string {
+	if v, ok := n.Get(); ok {
+		return v
+	}
+	return "unknown model"
+}

@@ -1,0 +1,241 @@
+package strata
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	. "github.com/onsi/gomega"
+	"github.com/tidwall/gjson"
+
+	"plumbline/harness/measure"
+)
+
+// ours is a document of this package: the reference's requests and a concurrency stage.
+func ours(t testing.TB) []byte {
+	t.Helper()
+	run, all := referenceRun(t), referenceReplies(t)
+	withStage(run, all, 2, 2)
+	_, data := mustBuild(t, run, all)
+	return data
+}
+
+func TestTheReferenceIsAccepted(t *testing.T) {
+	NewWithT(t).Expect(Validate(reference(t), nil)).To(BeEmpty())
+}
+
+func TestOurOwnDocumentIsAccepted(t *testing.T) {
+	NewWithT(t).Expect(Validate(ours(t), nil)).To(BeEmpty())
+}
+
+func TestRequestsOutOfOrderAreRefused(t *testing.T) {
+	g := NewWithT(t)
+	data := reference(t)
+	one, two := gjson.GetBytes(data, "requests.1").Raw, gjson.GetBytes(data, "requests.2").Raw
+	data = mutate(t, mutate(t, data, mutation{path: "requests.1", raw: two}), mutation{path: "requests.2", raw: one})
+	g.Expect(Validate(data, nil)).To(ContainElement(Fault{"/requests/1",
+		`out of order: expected "performance-short-r1" here, received "performance-prompt-4k-r1"`}))
+}
+
+func TestReasonsOutOfDocumentOrderAreRefused(t *testing.T) {
+	g := NewWithT(t)
+	text := string(reference(t))
+	first := `"/protocol/model_card_revision": "the profile's model-card revision is not pinned yet (protocol draft)", `
+	second := `"/run/optional_duration_s": "the optional concurrency stage was not selected", `
+	g.Expect(text).To(ContainSubstring(first + second))
+	faults := Validate([]byte(strings.Replace(text, first+second, second+first, 1)), nil)
+	g.Expect(faults).To(HaveLen(1))
+	g.Expect(faults[0].Pointer).To(Equal("/missing/~1protocol~1model_card_revision"))
+}
+
+func TestAllFaultsComeInDocumentOrderAndOnce(t *testing.T) {
+	g := NewWithT(t)
+	data := reference(t)
+	for _, m := range []mutation{
+		{"extensions.note", `null`, ""}, {"summaries.0.n", `2`, ""}, {"run.status", `"fine"`, ""}, {"format", `"x"`, ""},
+		{"requests.10.seed", `4`, ""}, {"requests.9.seed", `4`, ""}, {"quality", ``, ""},
+	} {
+		data = mutate(t, data, m)
+	}
+	var pointers []string
+	for _, f := range Validate(data, nil) {
+		pointers = append(pointers, f.Pointer)
+	}
+	g.Expect(pointers).To(Equal([]string{"/quality", "/format", "/run/status", "/requests/9/seed", "/requests/10/seed",
+		"/summaries/0/n", "/extensions/note"}))
+}
+
+func TestAFaultFoundTwiceIsToldOnce(t *testing.T) {
+	g := NewWithT(t)
+	root, _ := readTree([]byte(`{"a":1,"b":2}`))
+	v := validation{root: root}
+	for range 2 {
+		v.fault(root.get("b"), "wrong")
+		v.fault(root.get("a"), "wrong")
+	}
+	g.Expect(v.sorted()).To(Equal([]Fault{{"/a", "wrong"}, {"/b", "wrong"}}))
+}
+
+func TestANullAmongTheReasonsIsAReasonOfTheWrongTypeAndNoMore(t *testing.T) {
+	g := NewWithT(t)
+	faults := Validate(mutate(t, reference(t), mutation{"missing./requests/0/round", `null`, ""}), nil)
+	g.Expect(faults).To(HaveExactElements(Fault{"/missing/~1requests~10~1round", "expected string, received null"}))
+}
+
+func TestARunThatSkippedARequiredRequestIsIncomplete(t *testing.T) {
+	run := referenceRun(t)
+	run.Exchanges = run.Exchanges[:20]
+	_, data := mustBuild(t, run, referenceReplies(t))
+	data = mutate(t, data, mutation{"run.status", `"nonconforming"`, ""})
+	NewWithT(t).Expect(Validate(data, nil)).To(HaveExactElements(HaveField("Pointer", "/run/status")))
+}
+
+func TestARateOfTheClientsClockStandsBesideNoEngineSeconds(t *testing.T) {
+	data := ours(t)
+	for _, m := range []mutation{{"extensions.timing_basis", `"client"`, ""}, {"requests.1.timings.decode_s", `0.0`, ""}} {
+		data = mutate(t, data, m)
+	}
+	NewWithT(t).Expect(Validate(data, nil)).To(ContainElement(HaveField("Pointer", "/requests/1/metrics/decode_tps")))
+}
+
+func TestTextThatIsNotStrictJSONIsRefused(t *testing.T) {
+	text := string(reference(t))
+	for name, c := range map[string]struct{ data, pointer string }{
+		"nothing":          {"", ""},
+		"cut":              {text[:5000], "/requests/1/sources"},
+		"trailing data":    {text + "{}", ""},
+		"trailing garbage": {text + "x", ""},
+		"a name twice":     {strings.Replace(text, `"status": "nonconforming"`, `"status": "nonconforming", "status": "nonconforming"`, 1), "/run/status"},
+		"bad UTF-8":        {strings.Replace(text, "NixOS", "Nix\xffOS", 1), "/software/os/name"},
+		"a lone surrogate": {strings.Replace(text, "NixOS", `Nix\ud800OS`, 1), "/software/os/name"},
+		"a comment":        {"// hello\n" + text, ""},
+		"a list":           {"[]", ""},
+		"null":             {"null", ""},
+		"NaN":              {strings.Replace(text, "102.071", "NaN", 1), "/run/required_duration_s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			faults := Validate([]byte(c.data), nil)
+			g.Expect(faults).NotTo(BeEmpty())
+			var pointers []string
+			for _, f := range faults {
+				pointers = append(pointers, f.Pointer)
+			}
+			g.Expect(pointers).To(ContainElement(HavePrefix(c.pointer)))
+			if c.pointer != "" {
+				g.Expect(pointers[0]).To(HavePrefix(c.pointer))
+			}
+		})
+	}
+}
+
+func TestArtifactsThatAreThereMustHaveTheirDigests(t *testing.T) {
+	g := NewWithT(t)
+	config, outputs := []byte("{}\n"), []byte("line\n")
+	hash := func(b []byte) string { sum := sha256.Sum256(b); return hex.EncodeToString(sum[:]) }
+	run := referenceRun(t)
+	run.Header.Artifacts[0].SHA256 = hash(config)
+	d, err := build(run, hash(outputs), referenceReplies(t).read)
+	g.Expect(err).NotTo(HaveOccurred())
+	data, err := d.Marshal()
+	g.Expect(err).NotTo(HaveOccurred())
+
+	files := fstest.MapFS{"config.json": {Data: config}, "outputs.jsonl": {Data: outputs}}
+	g.Expect(Validate(data, files)).To(BeEmpty(), "files that are not there are passed over")
+
+	files["config.json"] = &fstest.MapFile{Data: []byte("{ }\n")}
+	faults := Validate(data, files)
+	g.Expect(faults).To(HaveLen(1))
+	g.Expect(faults[0].Pointer).To(Equal("/artifacts/1/sha256"))
+	g.Expect(Validate(data, nil)).To(BeEmpty(), "without files no content is checked")
+
+	files["config.json"] = &fstest.MapFile{Mode: 0o755 | 1<<31} // a directory
+	g.Expect(Validate(data, files)).To(ContainElement(HaveField("Pointer", "/artifacts/1/path")))
+}
+
+func TestHonestDocumentsAboutWrongCountsAreAccepted(t *testing.T) {
+	g := NewWithT(t)
+	all := referenceReplies(t)
+	all.edit("performance-short-r1", func(f *measure.Figures) {
+		f.OutputTokens.Value, f.CachedTokens.Value = 381, 2
+		f.AccountingNote = measure.Known("usage counts 381 output tokens, timings 380", "")
+	})
+	_, data := mustBuild(t, referenceRun(t), all)
+	g.Expect(Validate(data, nil)).To(BeEmpty())
+}
+
+func TestCountsThatDifferWithoutANoteGetOne(t *testing.T) {
+	g := NewWithT(t)
+	all := referenceReplies(t)
+	all.edit("performance-short-r1", func(f *measure.Figures) {
+		f.CachedTokens.Value = 2
+		f.Broken = []string{"77 tokens were read, but 75 were not cached"}
+	})
+	d, data := mustBuild(t, referenceRun(t), all)
+	note, _ := d.Requests[1].TokenAccountingNote.Get()
+	g.Expect(note).To(Equal("77 tokens were read, but 75 were not cached"))
+	g.Expect(Validate(data, nil)).To(BeEmpty())
+}
+
+func TestParsingADocumentAndWritingItAgainChangesNoByte(t *testing.T) {
+	g := NewWithT(t)
+	data := ours(t)
+	d, err := Parse(data)
+	g.Expect(err).NotTo(HaveOccurred())
+	again, err := d.Marshal()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(again)).To(Equal(string(data)))
+	g.Expect(d.Hardware.Storage.Reason()).To(Equal("the drive is a network share"))
+}
+
+func TestParsingTheReferenceKeepsItsReasonsAndFigures(t *testing.T) {
+	g := NewWithT(t)
+	d, err := Parse(reference(t))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(d.Requests[3].Timings.FirstAnswer.Reason()).To(Equal("no answer text or tool call arrived (reasoning alone does not count)"))
+	rate, _ := d.Requests[3].Metrics.DecodeTPS.Get()
+	g.Expect(rate.String()).To(Equal("101.738698"))
+	g.Expect(d.Extensions.TimingBasis.Reason()).To(Equal(whyNotInDocument))
+}
+
+func TestParsingRefusesOtherTypes(t *testing.T) {
+	for _, m := range []mutation{{"requests", `{}`, ""}, {"run.required_duration_s", `"1"`, ""}, {"missing", `[]`, ""}, {"schema_version", `"x"`, ""}} {
+		_, err := Parse(mutate(t, reference(t), m))
+		NewWithT(t).Expect(err).To(MatchError(HavePrefix("read result document: ")), m.path)
+	}
+}
+
+func FuzzValidateNeverPanics(f *testing.F) {
+	run, all := referenceRun(f), referenceReplies(f)
+	run.Header.Plan, run.Exchanges = run.Header.Plan[:2], run.Exchanges[:2]
+	_, small := mustBuild(f, run, all)
+	f.Add(small)
+	for _, part := range []string{"request_counts", "requests", "summaries", "quality", "artifacts", "extensions"} {
+		f.Add(fmt.Appendf(nil, `{%q:%s}`, part, gjson.GetBytes(small, part).Raw))
+	}
+	f.Add([]byte(`{"requests":[null,{"evaluation":[]}],"summaries":[[]],"missing":{"":null}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, fault := range Validate(data, fstest.MapFS{}) {
+			if fault.Message == "" {
+				t.Fatalf("a fault at %q without a message", fault.Pointer)
+			}
+		}
+		if d, err := Parse(data); err == nil {
+			if _, err := d.Marshal(); err != nil {
+				t.Fatalf("what was read cannot be written: %v", err)
+			}
+		}
+	})
+}
+
+func BenchmarkValidate(b *testing.B) {
+	data := ours(b)
+	for b.Loop() {
+		if faults := Validate(data, nil); len(faults) > 0 {
+			b.Fatal(faults)
+		}
+	}
+}
