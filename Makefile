@@ -1,0 +1,43 @@
+# Targets of the project; `make` alone lists them.
+GO ?= go
+# Packages whose tests judge no timing: these run under the race detector too.
+RACE = ./fixtures/... ./corpus ./harness/... ./mockserver/... ./reports/... ./suites/session/...
+
+.DEFAULT_GOAL := help
+.PHONY: help test unit specs check race fuzz corpus build clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+test: unit specs ## everything: unit tests, then the suite on the built-in mock
+
+unit: ## unit tests
+	$(GO) test $$($(GO) list ./... | grep -v /suites$$)
+
+specs: ## the suite on the built-in mock, and its result validated
+	$(GO) tool ginkgo ./suites
+	$(GO) run ./cmd/plumbline validate out/latest/results.json
+
+check: ## vet, and a check of the formatting
+	$(GO) vet ./...
+	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not formatted: $$unformatted"; exit 1; fi
+
+race: ## unit tests under the race detector
+	$(GO) test -race $(RACE)
+
+FUZZTIME ?= 1m
+fuzz: ## every fuzz target in turn, FUZZTIME each
+	@for f in $$(grep -rl --include=*_test.go 'func Fuzz' .); do \
+	  for t in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9]*\).*/\1/p' $$f); do \
+	    echo "$$(dirname $$f) $$t"; $(GO) test -run='^$$' -fuzz="^$$t\$$" -fuzztime=$(FUZZTIME) $$(dirname $$f) || exit 1; done; done
+
+corpus: ## build the corpus pack again; needs PLUMBLINE_TOKENIZER_DIR
+	$(GO) run ./corpus/build
+
+build: ## one binary of the suite and one of the command, in bin/
+	mkdir -p bin
+	$(GO) tool ginkgo build -o ../bin/plumbline-suite ./suites
+	$(GO) build -o bin/plumbline ./cmd/plumbline
+
+clean: ## remove what the targets made
+	rm -rf bin out

@@ -1,0 +1,102 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"plumbline/fixtures"
+	"plumbline/harness/engine"
+	"plumbline/harness/journal"
+	"plumbline/reports/strata"
+)
+
+// Names of the files of a run.
+const (
+	OutputsName = "outputs.jsonl"
+	ResultsName = "results.json"
+)
+
+// stopTimeout bounds the wait for an engine of ours to stop.
+const stopTimeout = 10 * time.Second
+
+// Close ends the run: it asks the engine once more, writes the record's last lines, builds the document from the
+// record and stops the engine. Why names what cut the run short, "" when nothing did. It is called once after Open,
+// also after an Open that failed.
+func (s *Session) Close(ctx context.Context, why string) (*strata.Document, error) {
+	defer s.progress.stop()
+	var errs []error
+	if s.journal != nil {
+		errs = append(errs, s.endRecord(ctx, why))
+	}
+	if s.client != nil {
+		s.client.Close()
+	}
+	if s.engine != nil {
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+		defer cancel()
+		errs = append(errs, s.engine.Stop(stop))
+	}
+	if s.journal == nil {
+		return nil, errors.Join(errs...)
+	}
+	doc, err := Report(s.dir)
+	errs = append(errs, err)
+	if err == nil {
+		s.progress.end(s, doc)
+	}
+	return doc, errors.Join(errs...)
+}
+
+func (s *Session) endRecord(ctx context.Context, why string) error {
+	lines := make([]fixtures.Line, 0, len(s.requests)+2)
+	if s.header.Refusal == "" {
+		reason := why
+		if reason == "" {
+			reason = "the run's filter left this request out"
+		}
+		for _, r := range s.requests {
+			if _, ok := s.replies[r.ID]; !ok {
+				lines = append(lines, fixtures.Line{Skip: &fixtures.Skip{ID: r.ID, Reason: reason}})
+			}
+		}
+		// An engine that is gone by now has told all that it will: the document says that it was not asked again.
+		if after, err := engine.After(ctx, s.engine.URL(), s.auth, engine.OptionsFor(s.settings)); err == nil {
+			lines = append(lines, fixtures.Line{After: &after})
+		}
+	}
+	lines = append(lines, fixtures.Line{End: &fixtures.RunEnd{At: time.Since(s.started), Interrupted: why}})
+	for _, line := range lines {
+		if err := s.journal.Append(line); err != nil {
+			return err
+		}
+	}
+	return s.journal.Close()
+}
+
+// Report builds the standard document of a run's folder from its record alone and writes it there. It is the one way
+// to a document, at the end of a run and after a kill, so both give the same bytes.
+func Report(dir string) (*strata.Document, error) {
+	run, err := journal.Read(dir)
+	if err != nil {
+		return nil, err
+	}
+	digest, err := journal.SHA256File(filepath.Join(dir, OutputsName))
+	if err != nil {
+		return nil, err
+	}
+	doc, err := strata.Build(run, digest)
+	if err != nil {
+		return nil, fmt.Errorf("build the document of %q: %w", dir, err)
+	}
+	data, err := doc.Marshal()
+	if err != nil {
+		return nil, fmt.Errorf("write the document of %q: %w", dir, err)
+	}
+	if _, err := journal.WriteFile(dir, ResultsName, data); err != nil {
+		return nil, err
+	}
+	return doc, nil
+}

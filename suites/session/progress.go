@@ -1,0 +1,315 @@
+package session
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+
+	"plumbline/corpus"
+	"plumbline/fixtures"
+	"plumbline/harness/engine"
+	"plumbline/harness/judge"
+	"plumbline/harness/transcript"
+	"plumbline/reports/strata"
+)
+
+// Progress says what a run does while it does it: a line per finished request, and while one runs a line that is
+// redrawn on a terminal, or written anew every now and then elsewhere. It runs on its own goroutine and reads the
+// watcher's counters; nothing in the reading of a stream waits for it. While a reply streams it takes an event for a
+// token, which is good enough to watch and is in no figure.
+type Progress struct {
+	out   io.Writer
+	every time.Duration // between two live lines
+	draw  bool          // redraw the live line in place
+	quiet bool
+
+	mu    sync.Mutex
+	total int
+	done  int
+	left  estimate
+	live  []liveRequest
+	since time.Time // when the first of the live requests was sent
+	seen  struct {  // when output of the live requests was first seen, and how much of it there was then
+		at     time.Time
+		pieces int64
+	}
+	drawn   bool
+	stopped chan struct{}
+	ticking sync.WaitGroup
+}
+
+type liveRequest struct {
+	planned fixtures.Planned
+	watcher *transcript.Watcher
+}
+
+// Live lines are drawn at most this often on a terminal, and written this often elsewhere.
+const (
+	drawEvery  = 250 * time.Millisecond
+	writeEvery = 10 * time.Second
+)
+
+// NewProgress makes a progress of a mode: "auto" redraws when out is a terminal, "plain" never does, "none" is silent.
+func NewProgress(out io.Writer, mode string) *Progress {
+	p := &Progress{out: out, every: writeEvery, quiet: mode == "none"}
+	if f, ok := out.(*os.File); ok && mode == "auto" && term.IsTerminal(int(f.Fd())) {
+		p.draw, p.every = true, drawEvery
+	}
+	return p
+}
+
+func (p *Progress) printf(format string, args ...any) {
+	if p.quiet {
+		return
+	}
+	p.clear()
+	fmt.Fprintf(p.out, format, args...)
+}
+
+// clear removes the live line.
+func (p *Progress) clear() {
+	if p.drawn {
+		fmt.Fprint(p.out, "\r\x1b[K")
+		p.drawn = false
+	}
+}
+
+func (p *Progress) begin(s *Session) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.total = len(s.requests)
+	p.left = newEstimate(s.header.Plan)
+	e := s.header.Engine
+	p.printf("\nrun %s: protocol %s, profile %s\n", s.header.RunID, s.header.Protocol.ID, s.header.Protocol.Profile)
+	if e.Kind == engine.KindMock {
+		p.printf("%s (pace %s)\n", mockNotice, s.settings.MockPace)
+	}
+	p.printf("engine %s %s at %s, model %s\n", or(e.Name, "unknown"), e.Version, e.URL, or(s.header.Model, "unknown"))
+	p.printf("%d requests, kept in %s\n", p.total, s.dir)
+	if s.header.Refusal != "" {
+		p.printf("no request can be sent: %s\n", s.header.Refusal)
+		return
+	}
+	p.stopped = make(chan struct{})
+	p.ticking.Go(p.tick)
+}
+
+// mockNotice is said before and after every run on the mock.
+const mockNotice = "THIS IS THE BUILT-IN MOCK: a rehearsal of the suite, not a result about any engine"
+
+func or(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+func (p *Progress) tick() {
+	t := time.NewTicker(p.every)
+	defer t.Stop()
+	for {
+		select {
+		case <-p.stopped:
+			return
+		case <-t.C:
+			p.mu.Lock()
+			p.showLive()
+			p.mu.Unlock()
+		}
+	}
+}
+
+func (p *Progress) showLive() {
+	if p.quiet || len(p.live) == 0 {
+		return
+	}
+	line := p.liveLine()
+	p.freshLine()
+	fmt.Fprint(p.out, line)
+	p.drawn = p.draw
+}
+
+// freshLine moves to an empty line: the live line's own, once cleared, or the next.
+func (p *Progress) freshLine() {
+	if p.drawn {
+		p.clear()
+	} else if !p.quiet {
+		fmt.Fprintln(p.out)
+	}
+}
+
+func (p *Progress) liveLine() string {
+	now := time.Now()
+	var pieces int64
+	for _, l := range p.live {
+		pieces += l.watcher.Events()
+	}
+	r := p.live[0]
+	head := fmt.Sprintf("[%2d/%d] %-11s %s", p.done+1, p.total, r.planned.Phase, r.planned.ID)
+	if len(p.live) > 1 {
+		head = fmt.Sprintf("[%2d/%d] %-11s %d together", p.done+1, p.total, r.planned.Phase, len(p.live))
+	}
+	elapsed := now.Sub(p.since)
+	if pieces <= int64(len(p.live)) { // a first event may hold no more than the role
+		return fmt.Sprintf("%s: reading the prompt for %.1f s%s", head, elapsed.Seconds(), p.timeLeft(elapsed))
+	}
+	rate := ""
+	if p.seen.at.IsZero() {
+		p.seen.at, p.seen.pieces = now, pieces
+	} else if d := now.Sub(p.seen.at); d > 0 {
+		rate = fmt.Sprintf(", about %.0f tokens/s", float64(pieces-p.seen.pieces)/d.Seconds())
+	}
+	return fmt.Sprintf("%s: %d tokens so far%s%s", head, pieces, rate, p.timeLeft(elapsed))
+}
+
+func (p *Progress) timeLeft(elapsed time.Duration) string {
+	left, ok := p.left.remaining()
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf(", %s left", max(left-elapsed, time.Second).Round(time.Second))
+}
+
+// sending notes a request that is about to be sent.
+func (p *Progress) sending(r fixtures.Planned, w *transcript.Watcher) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.live) == 0 {
+		p.since, p.seen.at = time.Now(), time.Time{}
+	}
+	p.live = append(p.live, liveRequest{r, w})
+}
+
+// sent writes the line of every reply. The line is left open: Ginkgo closes it with its mark of the spec.
+func (p *Progress) sent(replies []judge.Reply) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.live = nil
+	for i := range replies {
+		p.done++
+		p.left.add(&replies[i])
+		left := ""
+		if d, ok := p.left.remaining(); ok && i == len(replies)-1 {
+			left = fmt.Sprintf("  %s left", d.Round(time.Second))
+		}
+		p.freshLine()
+		p.printf("[%2d/%d] %-11s %-25s %s%s ", p.done, p.total, replies[i].Planned.Phase, replies[i].Planned.ID,
+			describe(&replies[i]), left)
+	}
+}
+
+// describe is one reply in a line.
+func describe(r *judge.Reply) string {
+	f := r.Figures
+	parts := []string{fmt.Sprintf("%-9s", f.Status)}
+	if f.Error.Known {
+		return strings.Join(append(parts, f.Error.Value), " ")
+	}
+	if f.InputTokens.Known && f.OutputTokens.Known {
+		parts = append(parts, fmt.Sprintf("%6d in %4d out", f.InputTokens.Value, f.OutputTokens.Value))
+	}
+	if f.TTFT.Known {
+		parts = append(parts, fmt.Sprintf("TTFT %.3f s", f.TTFT.Value))
+	}
+	if f.PromptTPS.Known {
+		parts = append(parts, fmt.Sprintf("prefill %.0f", f.PromptTPS.Value))
+	}
+	if f.DecodeTPS.Known {
+		parts = append(parts, fmt.Sprintf("decode %.1f tokens/s", f.DecodeTPS.Value))
+	}
+	if v := r.Evaluation; v != nil && v.Passed {
+		parts = append(parts, "right")
+	} else if v != nil {
+		parts = append(parts, "WRONG: "+v.Reason)
+	}
+	return strings.Join(parts, "  ")
+}
+
+// hashing notes how far the digest of a model file is.
+func (p *Progress) hashing(path string, done, total int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.quiet || !p.draw {
+		return
+	}
+	p.clear()
+	fmt.Fprintf(p.out, "hashing %s: %d of %d MB", path, done>>20, total>>20)
+	p.drawn = true
+}
+
+// end writes the summary.
+func (p *Progress) end(s *Session, doc *strata.Document) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.printf("\n\n%s", doc.Text())
+	if s.header.Engine.Kind == engine.KindMock {
+		p.printf("%s\n", mockNotice)
+	}
+	p.printf("result: %s/%s\n", s.dir, ResultsName)
+}
+
+// stop ends the live line. It may be called more than once.
+func (p *Progress) stop() {
+	p.mu.Lock()
+	running := p.stopped
+	p.stopped = nil
+	p.clear()
+	p.mu.Unlock()
+	if running != nil {
+		close(running)
+		p.ticking.Wait()
+	}
+}
+
+// estimate guesses the time left from what the finished requests took.
+type estimate struct {
+	waiting         []fixtures.Planned
+	prompt, decode  float64 // seconds spent
+	read, out, room float64 // tokens read, written, and the budget for writing
+}
+
+func newEstimate(plan []fixtures.Planned) estimate { return estimate{waiting: plan} }
+
+func (e *estimate) add(r *judge.Reply) {
+	for i, w := range e.waiting {
+		if w.ID == r.Planned.ID {
+			e.waiting = append(e.waiting[:i:i], e.waiting[i+1:]...)
+			break
+		}
+	}
+	f := r.Figures
+	if !f.InputTokens.Known || !f.OutputTokens.Known || !f.TTFT.Known || !f.Total.Known {
+		return
+	}
+	e.prompt += f.TTFT.Value
+	e.decode += f.Total.Value - f.TTFT.Value
+	e.read += float64(f.InputTokens.Value)
+	e.out += float64(f.OutputTokens.Value)
+	e.room += float64(r.Planned.MaxOutputTokens)
+}
+
+func (e *estimate) remaining() (time.Duration, bool) {
+	if e.read == 0 || e.out == 0 {
+		return 0, false
+	}
+	var seconds float64
+	for _, w := range e.waiting {
+		if w.ContentTokens != nil {
+			seconds += float64(*w.ContentTokens) * e.prompt / e.read
+		}
+		budget := float64(w.MaxOutputTokens)
+		if w.Phase == corpus.PhaseSanity {
+			budget = sanityOutput
+		}
+		seconds += budget * e.out / e.room * e.decode / e.out / float64(w.Concurrency)
+	}
+	return time.Duration(seconds * float64(time.Second)), true
+}
+
+// sanityOutput is how many tokens a sanity reply takes as a rule: thinking and a short answer, far below its budget.
+const sanityOutput = 100

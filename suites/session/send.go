@@ -1,0 +1,82 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"plumbline/fixtures"
+	"plumbline/harness/client"
+	"plumbline/harness/judge"
+	"plumbline/harness/measure"
+	"plumbline/harness/transcript"
+	"plumbline/reports/strata"
+)
+
+// Send sends one request of the plan, keeps the exchange on disk, and returns what became of it. An error is ours (the
+// plan has no such request, the record cannot be kept), never the server's.
+func (s *Session) Send(ctx context.Context, id string) (judge.Reply, error) {
+	replies, err := s.SendTogether(ctx, []string{id})
+	if err != nil {
+		return judge.Reply{}, err
+	}
+	return replies[0], nil
+}
+
+// SendTogether dispatches several requests at once and returns their replies in the order of the ids.
+func (s *Session) SendTogether(ctx context.Context, ids []string) ([]judge.Reply, error) {
+	if s.broken != nil {
+		return nil, fmt.Errorf("nothing more is sent, the record could not be kept: %w", s.broken)
+	}
+	exchanges := make([]*fixtures.Exchange, len(ids))
+	var sent sync.WaitGroup
+	for i, id := range ids {
+		r, ok := s.byID[id]
+		if !ok {
+			return nil, fmt.Errorf("send: the plan has no request %q", id)
+		}
+		watcher := transcript.NewWatcher()
+		s.progress.sending(r.Planned, watcher)
+		sent.Go(func() {
+			exchanges[i] = s.client.Do(ctx, client.Call{
+				ID: r.ID, Method: "POST", Path: r.Path, Body: r.Body, Watcher: watch{watcher},
+			})
+		})
+	}
+	sent.Wait()
+	for _, e := range exchanges {
+		if err := s.journal.Append(fixtures.Line{Exchange: e}); err != nil {
+			s.broken = err
+			return nil, err
+		}
+	}
+	replies := make([]judge.Reply, len(ids))
+	for i, e := range exchanges {
+		reply, err := judge.NewReply(s.byID[e.ID].Planned, e)
+		if err != nil {
+			return nil, err
+		}
+		replies[i] = reply
+		s.replies[e.ID] = reply
+	}
+	s.progress.sent(replies)
+	return replies, nil
+}
+
+// watch lets the transcript's watcher serve as the client's: the client knows no event streams.
+type watch struct{ *transcript.Watcher }
+
+func (w watch) Piece(at time.Duration, b []byte) client.Signal {
+	return client.Signal(w.Watcher.Piece(at, b))
+}
+
+// PromptFaults says what is wrong with how a request's prompt was read, as far as the replies until now tell: taken
+// from a cache, or cut.
+func (s *Session) PromptFaults(id string) []string {
+	figures := make(map[string]measure.Figures, len(s.replies))
+	for id, r := range s.replies {
+		figures[id] = r.Figures
+	}
+	return strata.Check(s.header.Plan, id, figures).Faults()
+}

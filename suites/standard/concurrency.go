@@ -1,0 +1,53 @@
+package standard
+
+import (
+	"fmt"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
+
+	"plumbline/corpus"
+	"plumbline/harness/judge"
+	"plumbline/harness/plan"
+	"plumbline/suites/session"
+)
+
+// concurrency adds a spec for every level that a server may have. How many it has is known only when the engine has
+// been asked, after the tree was built: a level beyond it is skipped, and says so.
+func concurrency(s *session.Session) {
+	name := corpus.PhaseConcurrency
+	ginkgo.Describe(name+": requests served together stay apart", inOrder(name), func() {
+		for _, level := range corpus.ConcurrencyLevels(corpus.MaxConcurrencyLevel) {
+			ginkgo.It(fmt.Sprintf("serves %d at once, each with its own answer", level), func(ctx ginkgo.SpecContext) {
+				serveLevel(ctx, s, level)
+			})
+		}
+		ginkgo.It("serves as many at once as it says it can, each with its own answer", func(ctx ginkgo.SpecContext) {
+			capacity, known := s.Capacity()
+			gomega.Expect(known).To(gomega.BeTrue(), "the server does not say how many requests it serves at once: pass --server-capacity")
+			gomega.Expect(capacity).To(gomega.BeNumerically(">=", 2), "a server that serves one request at a time has no concurrency to check")
+			if capacity&(capacity-1) == 0 {
+				return // the capacity is one of the levels above
+			}
+			serveLevel(ctx, s, min(capacity, corpus.MaxConcurrencyLevel))
+		})
+	})
+}
+
+func serveLevel(ctx ginkgo.SpecContext, s *session.Session, level int) {
+	ginkgo.GinkgoHelper()
+	rounds := plan.Level(s.Requests(corpus.PhaseConcurrency), level)
+	if rounds == nil {
+		ginkgo.Skip(fmt.Sprintf("level %d is beyond what the server says it can serve", level))
+	}
+	var all []judge.Reply
+	for _, ids := range rounds {
+		replies, err := s.SendTogether(ctx, ids)
+		gomega.Expect(err).NotTo(gomega.HaveOccurred())
+		all = append(all, replies...)
+	}
+	for _, reply := range all {
+		note(reply)
+	}
+	gomega.Expect(all).To(gomega.SatisfyAll(gomega.HaveEach(judge.ArriveWhole()), judge.KeepApart()))
+}

@@ -1,0 +1,73 @@
+// The one suite: it reads the settings, opens the run, and lets the protocols' specs run in order.
+package suites_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"plumbline/harness/settings"
+	"plumbline/suites/session"
+	"plumbline/suites/standard"
+)
+
+var loader = settings.Register(flag.CommandLine)
+
+func TestMain(m *testing.M) {
+	if err := settings.CheckArgs(os.Args[1:], flag.CommandLine); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	os.Exit(m.Run())
+}
+
+func TestPlumbline(t *testing.T) {
+	RegisterFailHandler(Fail)
+	run := newSession(t)
+	standard.Describe(run)
+
+	signalled, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer release()
+
+	SynchronizedBeforeSuite(func(ctx SpecContext) {
+		if err := run.Open(ctx); err != nil {
+			Fail(err.Error())
+		}
+	}, func() {})
+	SynchronizedAfterSuite(func() {}, func(ctx SpecContext) {
+		why := ""
+		if signalled.Err() != nil {
+			why = "the run was interrupted by a signal"
+		}
+		_, err := run.Close(ctx, why)
+		Expect(err).NotTo(HaveOccurred())
+	})
+
+	suiteConfig, reporterConfig := GinkgoConfiguration()
+	suiteConfig.FailOnEmpty = true // a run that ran nothing is not green
+	RunSpecs(t, "Plumbline", suiteConfig, reporterConfig)
+}
+
+func newSession(t *testing.T) *session.Session {
+	t.Helper()
+	base, err := settings.BaseDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := loader.Resolve(os.Environ(), base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := session.New(s, s.Command(invocation(os.Args[1:])), os.Stdout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
