@@ -22,6 +22,7 @@ type Scanner struct {
 	skipLF  bool          // the last byte was a CR that ended a line: an LF now belongs to it
 	last    time.Duration // stamp of the last piece that had bytes
 	count   bool          // keep no data: the caller only wants to know that events end
+	limit   int           // keep no more than so many bytes of a line and of an event; 0 keeps all
 }
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
@@ -52,13 +53,13 @@ func (s *Scanner) Feed(at time.Duration, p []byte) {
 			end = cr
 		}
 		if end < 0 {
-			s.line = append(s.line, p[pos:]...)
+			s.line = s.keep(s.line, p[pos:])
 			return
 		}
 		if len(s.line) == 0 {
 			s.endLine(at, p[pos:end])
 		} else {
-			s.line = append(s.line, p[pos:end]...)
+			s.line = s.keep(s.line, p[pos:end])
 			line := s.line
 			s.line = s.line[:0]
 			s.endLine(at, line)
@@ -72,6 +73,14 @@ func (s *Scanner) Feed(at time.Duration, p []byte) {
 			}
 		}
 	}
+}
+
+// keep appends b to the bytes under way, up to the limit.
+func (s *Scanner) keep(under, b []byte) []byte {
+	if s.limit > 0 {
+		b = b[:min(len(b), max(0, s.limit-len(under)))]
+	}
+	return append(under, b...)
 }
 
 // next is the index of the first c in p at or after pos, -1 for none; found is the answer of the search before.
@@ -122,7 +131,7 @@ func (s *Scanner) field(at time.Duration, line []byte) {
 	case "data":
 		s.hasData = true
 		if !s.count {
-			s.data = append(append(s.data, value...), '\n')
+			s.data = append(s.keep(s.data, value), '\n')
 		}
 	case "event":
 		if s.name != string(value) {

@@ -37,6 +37,7 @@ const (
 func NewWatcher() *Watcher {
 	w := &Watcher{}
 	w.scan = NewScanner(w.event)
+	w.scan.limit = maxWatched
 	return w
 }
 
@@ -58,6 +59,10 @@ func (w *Watcher) Piece(at time.Duration, b []byte) Signal {
 	w.scan.Feed(at, b)
 	return Signal{Data: w.data, Token: w.token}
 }
+
+// maxWatched bounds what is kept of an event while it arrives: the bytes themselves are the client's to keep. An event
+// that is longer holds output.
+const maxWatched = 1 << 20
 
 // firstLook tells an event stream from other bodies by the first byte that is not white space: an event stream begins
 // with a field name, a colon or a byte-order mark; JSON and HTML with a bracket; a content coding with a byte that is
@@ -81,7 +86,7 @@ func (w *Watcher) event(ev Event) {
 	if w.token {
 		return
 	}
-	if w.token = hasOutput(ev.Data); w.token {
+	if w.token = len(ev.Data) >= maxWatched || hasOutput(ev.Data); w.token {
 		w.scan.count = true
 		w.scan.data = nil
 	}

@@ -58,7 +58,7 @@ func (s *Session) endRecord(ctx context.Context, why string) error {
 			reason = "the run's filter left this request out"
 		}
 		for _, r := range s.requests {
-			if _, ok := s.replies[r.ID]; !ok {
+			if _, ok := s.figures[r.ID]; !ok {
 				lines = append(lines, fixtures.Line{Skip: &fixtures.Skip{ID: r.ID, Reason: reason}})
 			}
 		}

@@ -9,7 +9,6 @@ import (
 	"plumbline/fixtures"
 	"plumbline/harness/client"
 	"plumbline/harness/judge"
-	"plumbline/harness/measure"
 	"plumbline/harness/transcript"
 	"plumbline/reports/strata"
 )
@@ -58,7 +57,7 @@ func (s *Session) SendTogether(ctx context.Context, ids []string) ([]judge.Reply
 			return nil, err
 		}
 		replies[i] = reply
-		s.replies[e.ID] = reply
+		s.figures[e.ID] = reply.Figures
 	}
 	s.progress.sent(replies)
 	return replies, nil
@@ -74,9 +73,5 @@ func (w watch) Piece(at time.Duration, b []byte) client.Signal {
 // PromptFaults says what is wrong with how a request's prompt was read, as far as the replies until now tell: taken
 // from a cache, or cut.
 func (s *Session) PromptFaults(id string) []string {
-	figures := make(map[string]measure.Figures, len(s.replies))
-	for id, r := range s.replies {
-		figures[id] = r.Figures
-	}
-	return strata.Check(s.header.Plan, id, figures).Faults()
+	return strata.Check(s.header.Plan, id, s.figures).Faults()
 }

@@ -21,7 +21,7 @@ import (
 	"plumbline/harness/engine"
 	"plumbline/harness/facts"
 	"plumbline/harness/journal"
-	"plumbline/harness/judge"
+	"plumbline/harness/measure"
 	"plumbline/harness/plan"
 	"plumbline/harness/settings"
 )
@@ -46,8 +46,8 @@ type Session struct {
 	journal  *journal.Journal
 	progress *Progress
 
-	replies map[string]judge.Reply
-	broken  error // the first failure to keep the record: nothing may be sent after it
+	figures map[string]measure.Figures // of the requests that were sent
+	broken  error                      // the first failure to keep the record: nothing may be sent after it
 }
 
 // New loads what a run is made of and plans its required requests. It opens no connection and writes nothing, so that
@@ -63,7 +63,7 @@ func New(s *settings.Settings, command string, out io.Writer) (*Session, error) 
 	}
 	run := &Session{
 		settings: s, command: command, pack: pack, profile: profile,
-		replies:  map[string]judge.Reply{},
+		figures:  map[string]measure.Figures{},
 		progress: NewProgress(out, s.Progress),
 	}
 	// The model's name is known only once the engine has been asked; ids, budgets and answers do not depend on it.
