@@ -12,9 +12,9 @@ import (
 func (d *Document) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s · %s · %s · run %s: %s\n", d.Protocol.ID, d.Protocol.Profile, orUnknown(d.Model.ID), d.Run.ID, d.Run.Status)
-	fmt.Fprintf(&b, "%-12s%-28s%-28s%-28s\n", "", "prefill tokens/s", "decode tokens/s", "TTFT s")
+	fmt.Fprintf(&b, "%-12s%-30s%-28s%s\n", "", "prefill tokens/s", "decode tokens/s", "TTFT s")
 	for _, c := range corpus.PerformanceCases {
-		fmt.Fprintf(&b, "%-12s%-28s%-28s%-28s\n", c, d.cell(c, "prompt_tps", 1), d.cell(c, "decode_tps", 1), d.cell(c, "ttft_s", 3))
+		fmt.Fprintf(&b, "%-12s%-30s%-28s%s\n", c, d.cell(c, "prompt_tps", 1), d.cell(c, "decode_tps", 1), d.cell(c, "ttft_s", 3))
 	}
 	fmt.Fprintf(&b, "sanity %d of %d", d.Quality.Passed, d.Quality.Total)
 	for _, category := range corpus.Categories {

@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/term"
 
-	"plumbline/corpus"
 	"plumbline/fixtures"
 	"plumbline/harness/engine"
 	"plumbline/harness/judge"
@@ -156,23 +155,30 @@ func (p *Progress) liveLine() string {
 	}
 	elapsed := now.Sub(p.since)
 	if pieces <= int64(len(p.live)) { // a first event may hold no more than the role
-		return fmt.Sprintf("%s: reading the prompt for %.1f s%s", head, elapsed.Seconds(), p.timeLeft(elapsed))
+		return fmt.Sprintf("%s: reading the prompt for %.1f s%s", head, elapsed.Seconds(), p.timeLeft(elapsed, 0, 0))
 	}
-	rate := ""
+	var rate float64
 	if p.seen.at.IsZero() {
 		p.seen.at, p.seen.pieces = now, pieces
 	} else if d := now.Sub(p.seen.at); d > 0 {
-		rate = fmt.Sprintf(", about %.0f tokens/s", float64(pieces-p.seen.pieces)/d.Seconds())
+		rate = float64(pieces-p.seen.pieces) / d.Seconds()
+		head += fmt.Sprintf(": about %.0f tokens/s", rate)
 	}
-	return fmt.Sprintf("%s: %d tokens so far%s%s", head, pieces, rate, p.timeLeft(elapsed))
+	return fmt.Sprintf("%s, %d tokens so far%s", head, pieces, p.timeLeft(elapsed, pieces, rate))
 }
 
-func (p *Progress) timeLeft(elapsed time.Duration) string {
-	left, ok := p.left.remaining()
+// timeLeft is the time left for the whole run, while requests are under way.
+func (p *Progress) timeLeft(elapsed time.Duration, pieces int64, rate float64) string {
+	left, ok := p.left.others(len(p.live))
 	if !ok {
 		return ""
 	}
-	return fmt.Sprintf(", %s left", max(left-elapsed, time.Second).Round(time.Second))
+	live := p.left.of(p.live[0].planned) - elapsed
+	if live < 0 && rate > 0 { // it takes longer than its like did: at worst as long as its budget lasts
+		budget := float64(len(p.live) * p.live[0].planned.MaxOutputTokens)
+		live = time.Duration((budget - float64(pieces)) / rate * float64(time.Second))
+	}
+	return fmt.Sprintf(", %s left", (left + max(live, 0)).Round(time.Second))
 }
 
 // sending notes a request that is about to be sent.
@@ -194,7 +200,7 @@ func (p *Progress) sent(replies []judge.Reply) {
 		p.done++
 		p.left.add(&replies[i])
 		left := ""
-		if d, ok := p.left.remaining(); ok && i == len(replies)-1 {
+		if d, ok := p.left.others(0); ok && i == len(replies)-1 {
 			left = fmt.Sprintf("  %s left", d.Round(time.Second))
 		}
 		p.freshLine()
@@ -265,51 +271,3 @@ func (p *Progress) stop() {
 		p.ticking.Wait()
 	}
 }
-
-// estimate guesses the time left from what the finished requests took.
-type estimate struct {
-	waiting         []fixtures.Planned
-	prompt, decode  float64 // seconds spent
-	read, out, room float64 // tokens read, written, and the budget for writing
-}
-
-func newEstimate(plan []fixtures.Planned) estimate { return estimate{waiting: plan} }
-
-func (e *estimate) add(r *judge.Reply) {
-	for i, w := range e.waiting {
-		if w.ID == r.Planned.ID {
-			e.waiting = append(e.waiting[:i:i], e.waiting[i+1:]...)
-			break
-		}
-	}
-	f := r.Figures
-	if !f.InputTokens.Known || !f.OutputTokens.Known || !f.TTFT.Known || !f.Total.Known {
-		return
-	}
-	e.prompt += f.TTFT.Value
-	e.decode += f.Total.Value - f.TTFT.Value
-	e.read += float64(f.InputTokens.Value)
-	e.out += float64(f.OutputTokens.Value)
-	e.room += float64(r.Planned.MaxOutputTokens)
-}
-
-func (e *estimate) remaining() (time.Duration, bool) {
-	if e.read == 0 || e.out == 0 {
-		return 0, false
-	}
-	var seconds float64
-	for _, w := range e.waiting {
-		if w.ContentTokens != nil {
-			seconds += float64(*w.ContentTokens) * e.prompt / e.read
-		}
-		budget := float64(w.MaxOutputTokens)
-		if w.Phase == corpus.PhaseSanity {
-			budget = sanityOutput
-		}
-		seconds += budget * e.out / e.room * e.decode / e.out / float64(w.Concurrency)
-	}
-	return time.Duration(seconds * float64(time.Second)), true
-}
-
-// sanityOutput is how many tokens a sanity reply takes as a rule: thinking and a short answer, far below its budget.
-const sanityOutput = 100
