@@ -17,10 +17,10 @@ const lastStretch = 20 * time.Millisecond
 // clock is the engine's own clock, counted from the slot's start.
 type clock struct {
 	prefill time.Duration // the end of prefill
-	last    time.Duration // the last token
+	last    time.Duration // the end of decoding
 }
 
-// decode is the time from the end of prefill to the last token.
+// decode is the time from the end of prefill to the end of the reply.
 func (c clock) decode() time.Duration { return c.last - c.prefill }
 
 // delivery writes one reply's frames when they are due.
@@ -80,8 +80,8 @@ func (d *delivery) run(ctx context.Context, frames []frame) error {
 //
 // Due times are absolute, so waits do not add up. A frame that was waited for happened when the wait ended. One whose
 // moment passed meanwhile, or while bytes were being written, happened when it was due: an engine does not wait for its
-// client. Only where the end of prefill was noticed so late that tokens had come due, as on a busy machine or at a fast
-// pace, does the rest move: decoding takes its time all the same.
+// client. Only when the end of prefill was waited for and noticed late does the rest move with it: decoding takes its time
+// all the same.
 func (d *delivery) take(frames []frame, now time.Duration, waited bool, batch *bytes.Buffer) []frame {
 	for ; len(frames) > 0 && frames[0].due+d.shift <= now; frames = frames[1:] {
 		f := &frames[0]
@@ -92,10 +92,8 @@ func (d *delivery) take(frames []frame, now time.Duration, waited bool, batch *b
 		switch f.mark {
 		case prefillEnd:
 			d.clock = clock{prefill: seen, last: seen}
-			if len(frames) > 1 && frames[1].due <= seen {
-				d.shift = seen - f.due
-			}
-		case tokenDone:
+			d.shift = seen - f.due
+		case decodeEnd:
 			d.clock.last = seen
 		}
 		f.appendTo(batch, d.stream, d.clock)

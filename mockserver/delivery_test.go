@@ -41,14 +41,12 @@ func TestEveryTokenIsWrittenAtItsDeadline(t *testing.T) {
 			j, refusal := s.readChat([]byte(request))
 			g.Expect(refusal).To(BeNil())
 			const promptTokens = headTokens + 51
-			due := p.deadlines(promptTokens, 200, j.seed.rand(forPace))
+			due, last := p.deadlines(promptTokens, 200, j.seed.rand(forPace))
 			times, end := tokenTimes(rec)
 			g.Expect(times).To(Equal(due))
-			g.Expect(end).To(Equal(due[199]))
+			g.Expect(end).To(Equal(last))
 			g.Expect(rec.writes[0].at).To(BeZero(), "the role goes out with the head")
-			if p.Jitter == 0 {
-				g.Expect(times[0]).To(Equal(p.TTFT(promptTokens)))
-			}
+			g.Expect(times[0]).To(Equal(p.Prefill(promptTokens)))
 
 			timings := hear(t, rec.answer()).timings
 			g.Expect(timings["prompt_ms"]).To(BeNumerically("~", p.Prefill(promptTokens).Seconds()*1000, 0.0005))
@@ -63,13 +61,13 @@ func TestSlowClientShiftsNoLaterDeadlineAndNoFigure(t *testing.T) {
 		g := NewWithT(t)
 		s := engine(t, Options{Pace: slow})
 		rec := newRecorder()
-		// The role's write outlasts prefill by three tokens; a later token's write outlasts the next two.
+		// The role's write outlasts the first four tokens; a later token's write outlasts the next two.
 		rec.stall = map[int]time.Duration{0: 370 * time.Millisecond, 2: 50 * time.Millisecond}
 		post(t, s, rec, body("hello", `"stream":true,"max_tokens":30`))
 
 		at := func(i int) time.Duration { return slow.Prefill(0) + time.Duration(i)*slow.Decode }
 		g.Expect(rec.writes[1].at).To(Equal(370 * time.Millisecond))
-		g.Expect(strings.Count(rec.writes[1].bytes, "data: ")).To(Equal(3), "late tokens catch up, each as an event of its own")
+		g.Expect(strings.Count(rec.writes[1].bytes, "data: ")).To(Equal(4), "late tokens catch up, each as an event of its own")
 		g.Expect(rec.writes[2].at).To(Equal(at(4)))
 		g.Expect(rec.writes[3].at).To(Equal(at(4) + 50*time.Millisecond))
 		g.Expect(strings.Count(rec.writes[3].bytes, "data: ")).To(Equal(2))
@@ -131,21 +129,21 @@ func TestClientThatLeavesEndsTheReply(t *testing.T) {
 		g.Expect(time.Since(rec.began)).To(Equal(350 * time.Millisecond))
 		g.Expect(s.slots.activity().busy).To(BeZero())
 		times, _ := tokenTimes(rec)
-		g.Expect(times).To(HaveLen(2))
+		g.Expect(times).To(HaveLen(3))
 	})
 }
 
 func TestEndOfPrefillNoticedLateNeverShortensDecoding(t *testing.T) {
 	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
-	plan := []frame{{due: ms(300), mark: prefillEnd}, {due: ms(320), mark: tokenDone}, {due: ms(340), mark: tokenDone}}
+	plan := []frame{{due: ms(300), mark: prefillEnd}, {due: ms(300), raw: "a"}, {due: ms(320), raw: "b"}, {due: ms(340), mark: decodeEnd, raw: "end"}}
 	for _, tc := range []struct {
 		noticed int
 		shift   int
-	}{{300, 0}, {319, 0}, {320, 20}, {350, 50}} {
+	}{{300, 0}, {319, 19}, {320, 20}, {350, 50}} {
 		g := NewWithT(t)
 		d := &delivery{}
 		rest := d.take(plan, ms(tc.noticed), true, new(bytes.Buffer))
-		g.Expect(rest).To(HaveLen(2), "no token comes with the end of prefill")
+		g.Expect(rest).To(HaveLen(2), "one token comes with the end of prefill")
 		g.Expect(d.clock.prefill).To(Equal(ms(tc.noticed)))
 		g.Expect(d.shift).To(Equal(ms(tc.shift)))
 		rest = d.take(rest, ms(320+tc.shift), true, new(bytes.Buffer))

@@ -21,7 +21,7 @@ type mark int
 const (
 	noMark mark = iota
 	prefillEnd
-	tokenDone
+	decodeEnd
 )
 
 // frame is one event of a reply and when it is due, counted from the slot's start. A frame may be silent: then it only
@@ -58,23 +58,19 @@ func (f *frame) appendTo(b *bytes.Buffer, stream bool, c clock) {
 
 // frames is a job's whole reply on the wire, in order, due times never falling.
 func (s *Server) frames(j *job, r reply) []frame {
-	due := s.opts.Pace.deadlines(j.promptTokens, len(r.tokens), j.seed.rand(forPace))
+	due, end := s.opts.Pace.deadlines(j.promptTokens, len(r.tokens), j.seed.rand(forPace))
 	head := completion{
 		ID: "chatcmpl-" + rand.Text(), Object: "chat.completion.chunk", Created: s.now().Unix(), Model: s.opts.Model,
 		SystemFingerprint: buildInfo,
 	}
 	prefill := s.opts.Pace.Prefill(j.promptTokens)
-	end := prefill // of a reply without tokens: a pack may answer with nothing
-	if len(due) > 0 {
-		end = due[len(due)-1]
-	}
 	if j.stream {
 		return withKeepAlive(streamFrames(j, r, head, prefill, due, end))
 	}
 	head.Object = "chat.completion"
 	head.Choices = []choice{{Message: r.message(), FinishReason: &r.finish}}
 	head.Usage, head.Timings = r.usage(j), &timings{PromptN: j.promptTokens, PredictedN: len(r.tokens)}
-	return []frame{{due: prefill, mark: prefillEnd}, {due: end, mark: tokenDone, body: &head}}
+	return []frame{{due: prefill, mark: prefillEnd}, {due: end, mark: decodeEnd, body: &head}}
 }
 
 // streamFrames are the events in llama.cpp's order: role, tokens, finish, usage with timings, end marker. The role goes out
@@ -88,15 +84,13 @@ func streamFrames(j *job, r reply, head completion, prefill time.Duration, due [
 	list := make([]frame, 0, len(r.tokens)+5)
 	list = append(list, frame{body: chunk(roleDelta{Role: "assistant"}, nil)}, frame{due: prefill, mark: prefillEnd})
 	for i, t := range r.tokens {
-		f := frame{due: due[i], mark: tokenDone}
 		if t.shown != "" {
-			f.body = chunk(r.delta(t), nil)
+			list = append(list, frame{due: due[i], body: chunk(r.delta(t), nil)})
 		}
-		list = append(list, f)
 	}
 	measured := &timings{PromptN: j.promptTokens, PredictedN: len(r.tokens)}
 	last := chunk(endDelta{}, &r.finish)
-	list = append(list, frame{due: end, body: last})
+	list = append(list, frame{due: end, mark: decodeEnd, body: last})
 	if j.includeUsage {
 		c := head
 		c.Choices, c.Usage, c.Timings = []choice{}, r.usage(j), measured

@@ -9,7 +9,9 @@ import (
 )
 
 // Pace is how fast the engine reads prompts and writes tokens. A client that finds a free slot and adds nothing of its
-// own sees its first token at Prefill(n) + PerToken after dispatch (that is TTFT(n)) and token i at Prefill(n) + i × PerToken.
+// own sees its first token at Prefill(n) after dispatch, one more every PerToken, and the end one PerToken after the last:
+// the step in which the engine finds that the reply is over. So k tokens take k × PerToken on the engine's clock, and the
+// k-1 gaps between them show a client the same rate.
 type Pace struct {
 	// Name is how PaceByName finds it.
 	Name string
@@ -113,12 +115,9 @@ func (p Pace) Prefill(tokens int) time.Duration {
 // PerToken is the mean time of one token.
 func (p Pace) PerToken() time.Duration { return p.Decode }
 
-// TTFT is the time from a slot's start to the first token of a prompt of so many tokens.
-func (p Pace) TTFT(tokens int) time.Duration { return p.Prefill(tokens) + p.PerToken() }
-
-// deadlines returns when each of n tokens is due, counted from a slot's start. Jitter is given and taken in pairs of
-// tokens that rng brings together, so the last deadline is the same with and without it.
-func (p Pace) deadlines(promptTokens, n int, rng *rand.Rand) []time.Duration {
+// deadlines returns when each of n tokens is due and when the reply ends, counted from a slot's start. Jitter is given
+// and taken in pairs of tokens that rng brings together, so the end is the same with and without it.
+func (p Pace) deadlines(promptTokens, n int, rng *rand.Rand) (tokens []time.Duration, end time.Duration) {
 	gaps := make([]time.Duration, n)
 	for i := range gaps {
 		gaps[i] = p.Decode
@@ -131,10 +130,10 @@ func (p Pace) deadlines(promptTokens, n int, rng *rand.Rand) []time.Duration {
 			gaps[order[1]] -= shift
 		}
 	}
-	due := p.Prefill(promptTokens)
+	end = p.Prefill(promptTokens)
 	for i, gap := range gaps {
-		due += gap
-		gaps[i] = due
+		gaps[i] = end
+		end += gap
 	}
-	return gaps
+	return gaps, end
 }

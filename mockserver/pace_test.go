@@ -19,7 +19,6 @@ func TestPrefillFollowsTheCurve(t *testing.T) {
 	} {
 		g := NewWithT(t)
 		g.Expect(p.Prefill(tokens)).To(Equal(want), "%d tokens", tokens)
-		g.Expect(p.TTFT(tokens)).To(Equal(want + 10*ms))
 	}
 	g := NewWithT(t)
 	flat := Pace{Curve: []Point{{10, 7 * ms}}, Decode: ms}
@@ -73,21 +72,22 @@ func TestJitterMovesTokensButNotTheEnd(t *testing.T) {
 	moved := 0
 	for n := range 60 {
 		for s := range uint64(5) {
-			due := p.deadlines(40, n, rand.New(rand.NewPCG(s, 1)))
-			plain := even.deadlines(40, n, nil)
-			g.Expect(due).To(Equal(p.deadlines(40, n, rand.New(rand.NewPCG(s, 1)))), "the seed decides")
+			due, end := p.deadlines(40, n, rand.New(rand.NewPCG(s, 1)))
+			plain, plainEnd := even.deadlines(40, n, nil)
+			again, _ := p.deadlines(40, n, rand.New(rand.NewPCG(s, 1)))
+			g.Expect(due).To(Equal(again), "the seed decides")
 			g.Expect(due).To(HaveLen(n))
-			before := time.Second
 			for i := range n {
-				g.Expect(due[i]-before).To(BeNumerically("~", p.Decode, p.Decode/5), "n=%d token %d", n, i)
-				before = due[i]
+				next := append(due[:n:n], end)[i+1]
+				g.Expect(next-due[i]).To(BeNumerically("~", p.Decode, p.Decode/5), "n=%d token %d", n, i)
 				if due[i] != plain[i] {
 					moved++
 				}
 			}
+			g.Expect(end).To(Equal(plainEnd))
+			g.Expect(end).To(Equal(time.Second + time.Duration(n)*p.Decode))
 			if n > 0 {
-				g.Expect(due[n-1]).To(Equal(plain[n-1]))
-				g.Expect(plain[n-1]).To(Equal(time.Second + time.Duration(n)*p.Decode))
+				g.Expect(due[0]).To(Equal(time.Second), "the first token comes with the end of prefill")
 			}
 		}
 	}

@@ -54,15 +54,22 @@ func promptLength(p fixtures.Planned) float64 {
 	return short
 }
 
-// of is how long a request is expected to take; 0 when nothing has been seen yet.
-func (e *estimate) of(p fixtures.Planned) time.Duration {
+// reach is how many times longer or shorter a finished prompt may be than one that it speaks for. Beyond it the fixed
+// cost of a short prompt would be taken for a rate.
+const reach = 8
+
+// of is how long a request is expected to take; not known while nothing like it has been seen.
+func (e *estimate) of(p fixtures.Planned) (time.Duration, bool) {
 	if len(e.took) == 0 {
-		return 0
+		return 0, false
 	}
 	length := promptLength(p)
 	like := slices.MinFunc(e.took, func(a, b sample) int {
 		return cmp.Compare(math.Abs(math.Log(a.prompt/length)), math.Abs(math.Log(b.prompt/length)))
 	})
+	if ratio := length / like.prompt; ratio > reach || ratio < 1.0/reach {
+		return 0, false
+	}
 	out := float64(p.MaxOutputTokens)
 	if p.Phase == corpus.PhaseSanity {
 		out = sanityOutput
@@ -70,17 +77,18 @@ func (e *estimate) of(p fixtures.Planned) time.Duration {
 		out *= like.share
 	}
 	seconds := like.ttft*max(length/like.prompt, 1) + out*like.perToken
-	return time.Duration(seconds / float64(p.Concurrency) * float64(time.Second))
+	return time.Duration(seconds / float64(p.Concurrency) * float64(time.Second)), true
 }
 
 // others is how long the waiting requests are expected to take, the first few left out.
 func (e *estimate) others(first int) (time.Duration, bool) {
-	if len(e.took) == 0 {
-		return 0, false
-	}
 	var sum time.Duration
 	for _, w := range e.waiting[min(first, len(e.waiting)):] {
-		sum += e.of(w)
+		d, ok := e.of(w)
+		if !ok {
+			return 0, false
+		}
+		sum += d
 	}
 	return sum, true
 }

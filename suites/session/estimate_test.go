@@ -25,15 +25,21 @@ func finished(p fixtures.Planned, out int64, ttft, total float64) *judge.Reply {
 func TestTheTimeLeftFollowsTheNearestFinishedRequest(t *testing.T) {
 	g := NewWithT(t)
 	short1 := waiting("short-1", corpus.PhasePerformance, 100, 500)
+	medium := waiting("medium-1", corpus.PhasePerformance, 800, 500)
 	long1 := waiting("long-1", corpus.PhasePerformance, 16000, 500)
 	long2 := waiting("long-2", corpus.PhasePerformance, 16000, 500)
-	e := newEstimate([]fixtures.Planned{short1, long1, long2})
+	e := newEstimate([]fixtures.Planned{short1, medium, long1, long2})
 	_, known := e.others(0)
 	g.Expect(known).To(BeFalse(), "nothing has been seen")
 
 	e.add(finished(short1, 250, 1, 3.5)) // 10 ms a token, half of the budget
-	g.Expect(e.of(long2)).To(Equal(160*time.Second+2500*time.Millisecond), "160 times the prompt, the same output")
+	expected, known := e.of(medium)
+	g.Expect(known).To(BeTrue())
+	g.Expect(expected).To(Equal(8*time.Second+2500*time.Millisecond), "8 times the prompt, the same output")
+	_, known = e.of(long1)
+	g.Expect(known).To(BeFalse(), "160 times the prompt: a short prompt says nothing about it")
 
+	e.add(finished(medium, 500, 8, 13))
 	e.add(finished(long1, 500, 40, 90)) // 100 ms a token, the whole budget
 	left, known := e.others(0)
 	g.Expect(known).To(BeTrue())

@@ -170,10 +170,11 @@ func (p *Progress) liveLine() string {
 // timeLeft is the time left for the whole run, while requests are under way.
 func (p *Progress) timeLeft(elapsed time.Duration, pieces int64, rate float64) string {
 	left, ok := p.left.others(len(p.live))
-	if !ok {
+	live, seen := p.left.of(p.live[0].planned)
+	if !ok || !seen {
 		return ""
 	}
-	live := p.left.of(p.live[0].planned) - elapsed
+	live -= elapsed
 	if live < 0 && rate > 0 { // it takes longer than its like did: at worst as long as its budget lasts
 		budget := float64(len(p.live) * p.live[0].planned.MaxOutputTokens)
 		live = time.Duration((budget - float64(pieces)) / rate * float64(time.Second))
