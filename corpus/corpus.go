@@ -87,6 +87,8 @@ type Profile struct {
 	TemplateHead TemplateHead `json:"template_head"`
 	// Notes says where the numbers come from.
 	Notes string `json:"notes"`
+	// BuiltIn says whether the profile is one of the program's own.
+	BuiltIn bool `json:"-"`
 }
 
 // TemplateHead is the template's length in tokens. Until it is pinned by a run against the real engine it serves only

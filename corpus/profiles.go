@@ -57,6 +57,7 @@ func LoadProfile(name string) (*Profile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load profile %q: %w", name, err)
 	}
+	p.BuiltIn = !isPath
 	return p, nil
 }
 

@@ -50,6 +50,7 @@ func TestAProfileIsReadFromAFile(t *testing.T) {
 	g.Expect(string(p.Sampling)).To(gomega.Equal(`{"top_p":0.50,"temperature":1e0}`))
 	g.Expect(p.ChatTemplateKwargs).To(gomega.BeEmpty())
 	g.Expect(p.TemplateHead.Pinned).To(gomega.BeTrue())
+	g.Expect(p.BuiltIn).To(gomega.BeFalse())
 
 	for text, want := range map[string]string{
 		`{"name": "", "sampling": {}}`:                                  "name is empty",

@@ -14,6 +14,7 @@ type kind int
 const (
 	kindText kind = iota
 	kindPath
+	kindNameOrFile
 	kindVariable
 	kindBool
 	kindInt
@@ -66,6 +67,8 @@ func kindOf(t reflect.Type, tag string) kind {
 	switch {
 	case tag == "path":
 		return kindPath
+	case tag == "name-or-file":
+		return kindNameOrFile
 	case tag == "variable":
 		return kindVariable
 	case tag == "bytes":

@@ -19,7 +19,7 @@ const EnvPrefix = "PLUMBLINE_"
 //	default  its value when nobody sets it
 //	unset    what happens when there is no value, for settings without a default
 //	enum     the values that are valid, for settings with a fixed list
-//	kind     path: resolved against the base directory; bytes: a size such as 64MiB; variable: an environment
+//	kind     path: resolved against the base directory; name-or-file: a name, or such a path ending in .json; bytes: a size such as 64MiB; variable: an environment
 //	         variable's name
 //	min, max the bounds of a whole number
 //
@@ -35,7 +35,7 @@ type Settings struct {
 	HTTP2          bool   `flag:"http2" default:"false" help:"speak HTTP/2 to the server instead of HTTP/1.1"`
 
 	Protocols        []string `flag:"protocols" default:"standard" enum:"standard" help:"protocols to run"`
-	Profile          string   `flag:"profile" default:"qwen3.8-flash-next-thinking" help:"what the model family needs: sampling, template arguments, budgets"`
+	Profile          string   `flag:"profile" kind:"name-or-file" default:"qwen3.8-flash-next-thinking" help:"what the model family needs: sampling and template arguments; a built-in profile's name, or a JSON file"`
 	Corpus           string   `flag:"corpus" kind:"path" help:"directory of a corpus pack to use instead of the built-in one" unset:"the built-in pack"`
 	ConcurrencyStage bool     `flag:"concurrency-stage" default:"false" help:"also run the optional concurrency stage"`
 	ServerCapacity   int      `flag:"server-capacity" min:"1" max:"4096" help:"how many requests the server serves at once" unset:"what the server tells"`

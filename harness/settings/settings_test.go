@@ -76,7 +76,7 @@ func TestAFlagAtItsDefaultStillBeatsTheEnvironment(t *testing.T) {
 
 // Every setting is settable from each of the three sources, under the name that the rule gives it.
 func TestEverySettingIsReadFromEverySource(t *testing.T) {
-	sample := map[kind]string{kindText: "x", kindPath: "/p", kindVariable: "HOME_KEY", kindBool: "true", kindInt: "7",
+	sample := map[kind]string{kindText: "x", kindPath: "/p", kindNameOrFile: "name", kindVariable: "HOME_KEY", kindBool: "true", kindInt: "7",
 		kindBytes: "3KiB", kindDuration: "7m"}
 	for _, f := range fields {
 		text := sample[f.kind]
@@ -110,6 +110,17 @@ func TestEverySettingIsReadFromEverySource(t *testing.T) {
 				To(Equal([]Source{FromFlag, FromEnvironment, FromFile}))
 		})
 	}
+}
+
+func TestAProfilesNameIsKeptAndItsFileIsTakenFromTheBaseDirectory(t *testing.T) {
+	g := NewWithT(t)
+	s, err := resolve(t, []string{"--profile", "a-name"}, nil, "/base")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(s.Profile).To(Equal("a-name"))
+	s, err = resolve(t, []string{"--profile", "mine.json"}, nil, "/base")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(s.Profile).To(Equal("/base/mine.json"))
+	g.Expect(string(s.Redacted())).To(ContainSubstring(`"profile": {"value": "mine.json"`))
 }
 
 func TestEverySettingIsDescribed(t *testing.T) {

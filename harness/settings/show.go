@@ -28,7 +28,7 @@ func (s *Settings) Redacted() json.RawMessage {
 
 func (s *Settings) display(f field, v reflect.Value) any {
 	o := s.origins[f.flag]
-	if f.kind == kindPath && o.texts != nil {
+	if (f.kind == kindPath || f.kind == kindNameOrFile) && o.texts != nil {
 		if f.list {
 			return o.texts
 		}

@@ -79,7 +79,7 @@ func readText(f field, text, baseDir string) (string, error) {
 		return "", fmt.Errorf("%svalid values: %s", suggestion(text, f.enum), strings.Join(f.enum, ", "))
 	case f.kind == kindVariable && !variableName.MatchString(text):
 		return "", fmt.Errorf("want the NAME of an environment variable (letters, digits and underscores), not the key itself")
-	case f.kind == kindPath:
+	case f.kind == kindPath, f.kind == kindNameOrFile && strings.HasSuffix(text, ".json"):
 		return resolvePath(text, baseDir), nil
 	}
 	return text, nil

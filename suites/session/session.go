@@ -120,6 +120,9 @@ func (s *Session) Open(ctx context.Context) error {
 		ConcurrencyStage: s.settings.ConcurrencyStage,
 		ClockResolution:  facts.ClockResolution(),
 	}
+	if !s.profile.BuiltIn {
+		s.header.Profile.Overridden = []string{"profile"}
+	}
 	if err := s.makeDir(); err != nil {
 		return err
 	}
