@@ -14,6 +14,11 @@
 // A job's whole reply is known before its first byte: frames returns it as a list of events, each with its due time.
 // Whoever wants another reply on the wire changes that list; delivery only waits and writes.
 //
+// # Replay
+//
+// A Replayer is the other engine of this package: it answers with recorded or scripted bytes and speaks no protocol of
+// its own. It shares nothing with the engine above but the bounds of a request.
+//
 // # Tokens
 //
 // There is no tokenizer. Text is cut into pseudo-tokens (see pieces); prompts of the corpus are counted by the pack's
