@@ -1,5 +1,5 @@
-// Command plumbline is the one command beside the suite: it serves the mock engine, rebuilds a run's documents from its
-// record, and validates documents. It holds no logic of its own.
+// Command plumbline is the one command beside the suite: it serves the mock engine, replays what was recorded or
+// scripted, rebuilds a run's documents from its record, and validates documents. It holds no logic of its own.
 package main
 
 import (
@@ -23,6 +23,8 @@ const (
 
 type command struct {
 	Mock     mockCommand     `cmd:"" help:"Serve the offline engine."`
+	Replay   replayCommand   `cmd:"" help:"Serve recorded or scripted responses, byte for byte."`
+	Probe    probeCommand    `cmd:"" help:"Send a case to a live engine, or replay its own transcript, and judge the reply."`
 	Report   reportCommand   `cmd:"" help:"Rebuild results.json of a run's folder from its record alone."`
 	Validate validateCommand `cmd:"" help:"Check result documents: schema and meaning."`
 }

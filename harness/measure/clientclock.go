@@ -63,6 +63,8 @@ func (m *measurer) decodeRate() Maybe[float64] {
 	switch {
 	case !m.t.Stream:
 		return Unknown[float64]("the reply came as one document")
+	case m.t.Untimed:
+		return Unknown[float64]("the times of the reply mean nothing")
 	case !tokens.Known:
 		return Unknown[float64](tokens.Reason)
 	case tokens.Value < 2:

@@ -13,7 +13,8 @@ func (m *measurer) engine() {
 	f := &m.f
 	t := m.t.Timings
 	if t == nil {
-		for _, x := range []*Maybe[float64]{&f.PromptSeconds, &f.DecodeSeconds, &f.PromptTPS, &f.DecodeTPS} {
+		for _, x := range []*Maybe[float64]{&f.PromptSeconds, &f.DecodeSeconds, &f.PromptTPS, &f.DecodeTPS, &f.EnginePromptTPS,
+			&f.EngineDecodeTPS} {
 			*x = Unknown[float64](noTimings)
 		}
 		return
@@ -32,6 +33,38 @@ func (m *measurer) engine() {
 	}
 	f.PromptTPS = rate(f.ReadTokens, f.PromptSeconds, m.promptUntrue, "tokens read over prompt seconds, both by the engine")
 	f.DecodeTPS = rate(f.DecodeTokens, f.DecodeSeconds, m.decodeUntrue, "tokens decoded over decode seconds, both by the engine")
+	f.EnginePromptTPS = m.rawRate(f.ReadTokens, "timings.prompt_ms", t.PromptMS, m.promptUntrue)
+	f.EngineDecodeTPS = m.rawRate(f.DecodeTokens, "timings.predicted_ms", t.PredictedMS, m.decodeUntrue)
+}
+
+// impossibleRate is a rate in tokens per second that no engine decodes or reads at; llama.cpp gives a reply of one token
+// a microsecond.
+const impossibleRate = 500_000
+
+// rawRate divides tokens by the engine's milliseconds as sent, where they can be true.
+func (m *measurer) rawRate(tokens Maybe[int64], field string, ms *float64, untrue string) Maybe[float64] {
+	switch {
+	case !tokens.Known:
+		return Unknown[float64](tokens.Reason)
+	case ms == nil:
+		return Unknown[float64](field + " was not sent as a finite number")
+	case *ms <= 0:
+		return Unknown[float64](field + " is not positive")
+	case untrue != "":
+		return Unknown[float64](untrue)
+	case tokens.Value == 0:
+		return Unknown[float64]("no tokens in the interval")
+	case m.overClient(*ms / 1000):
+		return Unknown[float64](field + " is longer than the whole request by the client's clock")
+	case float64(tokens.Value)/(*ms/1000) > impossibleRate:
+		return Unknown[float64](field + " is so short that no engine can have done so much in it")
+	}
+	return Known(float64(tokens.Value)/(*ms/1000), "tokens over "+field)
+}
+
+// overClient reports whether an engine's interval is longer than the whole request took the client.
+func (m *measurer) overClient(seconds float64) bool {
+	return !m.t.Untimed && seconds > m.e.End.At.Seconds()+corpus.EngineOverClient
 }
 
 // seconds turns an engine's milliseconds into seconds, where they can be true.
@@ -46,7 +79,7 @@ func (m *measurer) seconds(field string, ms *float64) Maybe[float64] {
 		return Unknown[float64](field + " is negative")
 	case s == 0:
 		return Unknown[float64](field + " is zero: the interval was not measured")
-	case s > m.e.End.At.Seconds()+corpus.EngineOverClient:
+	case m.overClient(s):
 		m.broken(fmt.Sprintf("%s is %.4f s, and the whole request took the client %.6f s", field, s, m.e.End.At.Seconds()))
 		return Unknown[float64](field + " is longer than the whole request by the client's clock")
 	case rounded == 0:

@@ -75,6 +75,11 @@ type Figures struct {
 	// time from the first delta to the last.
 	ClientDecodeTPS Maybe[float64]
 
+	// EnginePromptTPS and EngineDecodeTPS are the engine's counts over its milliseconds as they were sent: without the
+	// rounding of the standard's document, and so known for intervals too short for it.
+	EnginePromptTPS Maybe[float64]
+	EngineDecodeTPS Maybe[float64]
+
 	FirstDeltaKind Maybe[string]
 	AccountingNote Maybe[string] // known only when API and engine counts differ
 

@@ -47,7 +47,7 @@ func (m *measurer) nothing(reason string) {
 		*x = Unknown[int64](reason)
 	}
 	for _, x := range []*Maybe[float64]{&m.f.PromptSeconds, &m.f.DecodeSeconds, &m.f.Total, &m.f.PromptTPS, &m.f.DecodeTPS,
-		&m.f.ClientDecodeTPS} {
+		&m.f.ClientDecodeTPS, &m.f.EnginePromptTPS, &m.f.EngineDecodeTPS} {
 		*x = Unknown[float64](reason)
 	}
 	m.f.AccountingNote = Unknown[string](reason)

@@ -74,6 +74,8 @@ func (m *measurer) finished(reason string) {
 		m.f.Status = Truncated
 	default:
 		m.fail("reply", fmt.Sprintf("the finish reason is %q", reason), "")
+		// A reason that the interface does not know ends a whole reply all the same.
+		m.void = m.found(transcript.FinishReasonWrong, "") == nil
 	}
 }
 

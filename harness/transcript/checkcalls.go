@@ -36,7 +36,7 @@ func (r *reader) checkArguments(c ToolCall, path string) {
 	args := strings.TrimSpace(c.Arguments)
 	if args == "" || args == "null" {
 		if r.t.reason() == "length" {
-			r.add(ToolCallTruncated, -1, path, "")
+			r.add(ToolCallTruncated, -1, path, "the token limit was reached")
 			return
 		}
 		severity := Warning
@@ -61,13 +61,16 @@ func (r *reader) checkArguments(c ToolCall, path string) {
 	case l.ok:
 		r.add(ToolArgumentsInvalidJSON, -1, path, "they are no object")
 	case r.t.reason() == "length":
-		r.add(ToolCallTruncated, -1, path, "")
+		r.add(ToolCallTruncated, -1, path, "the token limit was reached")
 	case r.t.FinishReason == nil && !r.t.DoneSeen: // the reply was cut, which has its own finding
 	default:
 		if n, _ := valueCount([]byte(args)); n > 1 {
 			r.add(ToolArgumentsMultipleValues, -1, path, fmt.Sprintf("%d values", n))
 		} else {
 			r.add(ToolArgumentsInvalidJSON, -1, path, quote([]byte(args)))
+			if n, partial := leadingValues(args); partial && n == 0 {
+				r.addAs(Fault, ToolCallTruncated, -1, path, "they end inside a value, and the reply says that it is complete")
+			}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"regexp"
 	"strings"
 )
 
@@ -30,7 +31,7 @@ func (r *reader) checkChannels() {
 		if !r.callWritten(t.Reasoning) {
 			r.add(AnswerInReasoning, -1, "", "")
 		}
-	case t.reason() == "stop" && !r.asked.stops && t.Usage != nil && t.Usage.CompletionTokens != nil &&
+	case t.reason() == "stop" && len(r.asked.stops) == 0 && t.Usage != nil && t.Usage.CompletionTokens != nil &&
 		*t.Usage.CompletionTokens >= hiddenTokens:
 		r.add(EmptyAnswerWithTokens, -1, "", "")
 	}
@@ -39,6 +40,7 @@ func (r *reader) checkChannels() {
 		r.add(ReasoningTokensZero, r.usageAt, "usage.completion_tokens_details.reasoning_tokens", "")
 	}
 	r.checkResidue()
+	r.checkEcho()
 }
 
 // hiddenTokens is how many tokens without a trace make an empty answer a fault: an end-of-turn token and one more are
@@ -78,16 +80,35 @@ func (r *reader) checkDuplicate() {
 	}
 }
 
-// controlTokens are markers of chat templates that a server must never let through.
-var controlTokens = []string{"<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|eom_id|>",
-	"<|start_header_id|>", "<|end_header_id|>", "<|begin_of_text|>", "<|end_of_text|>", "<|end|>", "<|assistant|>",
-	"<|user|>", "<|channel|>", "<|start|>", "<|message|>", "<|return|>", "<start_of_turn>", "<end_of_turn>",
-	"[INST]", "[/INST]", "<｜end▁of▁sentence｜>", "<｜User｜>", "<｜Assistant｜>"}
+// controlTokens are markers of chat templates that a server must never let through: those between bars, and those of
+// older templates by name.
+var controlTokens = regexp.MustCompile(`<\|[A-Za-z0-9_]{2,40}\|>|<｜[^｜<>\n]{2,40}｜>|</?(?:start_of_turn|end_of_turn)>|<(?:eos|bos|pad)>|\[/?INST\]|^<s>|</s>\s*$`)
+
+// channelResidue is what stays of a control sequence when only its tokens are taken out: the name of a role glued to
+// that of a channel or to the text, as no language writes it.
+var channelResidue = regexp.MustCompile(`assistant(?:final|analysis|commentary)|^assistant(?:\n|[A-Z])|^(?:analysis|commentary)[A-Z]`)
 
 func (r *reader) checkResidue() {
-	for _, token := range controlTokens {
-		if strings.Contains(r.t.Content, token) && !r.asked.mentions(token) {
-			r.add(SpecialTokenLeak, -1, "choices[0].delta.content", token)
+	const path = "choices[0].delta.content"
+	seen := map[string]bool{}
+	for _, token := range controlTokens.FindAllString(r.t.Content, findingsLimit) {
+		if token = strings.TrimSpace(token); !seen[token] && !r.asked.mentions(token) {
+			r.add(SpecialTokenLeak, -1, path, token)
 		}
+		seen[token] = true
+	}
+	if s := channelResidue.FindString(r.t.Content); s != "" && !r.asked.mentions(s) {
+		r.add(ChannelResidue, -1, path, quote([]byte(s)))
+	}
+}
+
+// echoBytes is the length of a question that no answer begins with by chance.
+const echoBytes = 24
+
+// checkEcho looks for the question itself in front of the answer.
+func (r *reader) checkEcho() {
+	question := strings.TrimSpace(r.asked.question)
+	if len(question) >= echoBytes && strings.HasPrefix(strings.TrimSpace(r.t.Content), question) {
+		r.add(PromptEcho, -1, "choices[0].delta.content", "")
 	}
 }

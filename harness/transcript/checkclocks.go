@@ -22,9 +22,9 @@ const (
 	longWait         = 250 * time.Millisecond
 	unexplainedShare = 0.5
 	// A stall is a gap of at least stallGap and of stallFactor times the usual one, among at least stallGaps gaps.
-	stallGap    = time.Second
-	stallFactor = 10
-	stallGaps   = 5
+	stallGap    = 500 * time.Millisecond
+	stallFactor = 8
+	stallGaps   = 4
 	// Held back is a stream of at least heldDeltas deltas that all came at one moment, heldWait after the request.
 	heldDeltas = 5
 	heldWait   = 300 * time.Millisecond
@@ -33,12 +33,17 @@ const (
 // checkClocks compares the engine's times with each other and with the client's.
 func (r *reader) checkClocks() {
 	d := r.t.Deltas
-	r.checkPace(d)
+	if !r.t.Untimed {
+		r.checkPace(d)
+	}
 	t := r.t.Timings
 	if t == nil {
 		return
 	}
 	r.checkTimings(t)
+	if r.t.Untimed {
+		return
+	}
 	if t.PromptMS == nil || t.PredictedMS == nil || *t.PromptMS < 0 || *t.PredictedMS < 0 {
 		return
 	}

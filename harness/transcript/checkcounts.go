@@ -8,8 +8,11 @@ func (r *reader) checkCounts() {
 	if u == nil {
 		// What was cut off, broke off with an error or came in a form that was not asked for owes no usage.
 		due := r.asked.usage && r.t.Stream && r.asked.stream || !r.t.Stream && r.asked.known && !r.asked.stream
-		if due && r.e.Whole() && r.t.Error == nil && r.complete() && r.t.reason() != "error" {
+		if due && r.e.Whole() && r.t.Error == nil && r.complete() && !failureReasons[r.t.reason()] {
 			r.add(UsageMissing, -1, "usage", "")
+		}
+		if n := int64(len(r.t.Deltas)); r.asked.maxTokens > 0 && n > r.asked.maxTokens {
+			r.add(MaxTokensExceeded, -1, "", fmt.Sprintf("%d pieces of output of %d tokens", n, r.asked.maxTokens))
 		}
 		return
 	}
@@ -70,7 +73,11 @@ func (r *reader) checkAgreement(u *Usage, t *Timings) {
 		return // usage counts all choices or one, timings one
 	}
 	if u.CompletionTokens != nil && t.PredictedN != nil && *u.CompletionTokens != *t.PredictedN {
-		r.add(UsageTimingsMismatch, r.timingsAt, "timings.predicted_n",
+		severity := Warning // whether the end token counts is a matter of taste
+		if d := *u.CompletionTokens - *t.PredictedN; d > 1 || d < -1 {
+			severity = Fault
+		}
+		r.addAs(severity, UsageTimingsMismatch, r.timingsAt, "timings.predicted_n",
 			fmt.Sprintf("%d against %d completion tokens", *t.PredictedN, *u.CompletionTokens))
 	}
 	if u.PromptTokens == nil || t.PromptN == nil {

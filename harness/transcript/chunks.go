@@ -37,6 +37,7 @@ func (r *reader) chunk(index int, ev Event) {
 		delta := member(choice, "delta")
 		if !isObject(delta) {
 			r.add(DeltaNull, index, path+".delta", "")
+			delta = member(choice, "message") // a whole message in a delta's place is read as one
 		}
 		r.logprobs(member(choice, "logprobs"), index, path+".logprobs")
 		r.delta(delta, index, ev, path+".delta")
@@ -134,6 +135,9 @@ func (r *reader) head(obj []byte, index int) (choices []byte, sent bool) {
 	return choices, sent
 }
 
+// distinctIDsKept bounds the ids that a transcript keeps.
+const distinctIDsKept = 64
+
 func (r *reader) id(v []byte) {
 	s, _ := text(v)
 	if s == "" || r.ids[s] {
@@ -144,6 +148,9 @@ func (r *reader) id(v []byte) {
 		r.t.ID = s
 	}
 	r.ids[s] = true
+	if len(r.t.IDs) < distinctIDsKept {
+		r.t.IDs = append(r.t.IDs, s)
+	}
 	r.t.DistinctIDs = len(r.ids)
 }
 
@@ -192,7 +199,8 @@ func (r *reader) role(v []byte, index int, path string) {
 	if s == "" {
 		return
 	}
-	if r.roleSent && len(r.t.Deltas) > 0 {
+	// In front of the answer a second role does no harm: engines send one with each report of progress, or thought.
+	if r.roleSent && r.answering {
 		r.add(RoleRepeated, index, path, "")
 	}
 	r.roleSent = true
@@ -250,6 +258,7 @@ func textParts(v []byte) (string, bool) {
 // output appends a delta that has text.
 func (r *reader) output(d Delta) {
 	if d.Text != "" {
+		r.answering = r.answering || d.Kind == Content
 		r.t.Deltas = append(r.t.Deltas, d)
 	}
 }

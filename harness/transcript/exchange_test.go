@@ -70,6 +70,23 @@ func plain(e *fixtures.Exchange) {
 	kind("application/json")(e)
 }
 
+// listed is a question for the model list.
+func listed(e *fixtures.Exchange) {
+	e.Request = fixtures.Request{Method: "GET", Path: "/v1/models"}
+	kind("application/json")(e)
+}
+
+// shaped is a question that demands JSON: an object with a port.
+func shaped(e *fixtures.Exchange) {
+	with(`"model"`, `"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"type":"object","required":["port"],`+
+		`"properties":{"port":{"type":"string"}},"additionalProperties":false}}},"model"`)(e)
+}
+
+// stopped is a question with a stop string.
+func stopped(stop string) option {
+	return with(`"model"`, `"stop":[`+strconv.Quote(stop)+`],"model"`)
+}
+
 func chunk(choice string) string {
 	return `data: {"id":"c1","object":"chat.completion.chunk","model":"m","choices":[` + choice + "]}\n\n"
 }

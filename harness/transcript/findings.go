@@ -1,6 +1,10 @@
 package transcript
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
 
 // The ids of findings that one exchange can show, by area.
 const (
@@ -92,6 +96,21 @@ const (
 	// templates
 	SpecialTokenLeak = "special-token-leak"
 	ChannelResidue   = "channel-residue"
+	TemplateError    = "template-error"
+	// parameters and prompt
+	StopIgnored      = "stop-ignored"
+	StopPrefixLeaked = "stop-prefix-leaked"
+	PromptEcho       = "prompt-echo"
+	// structured output
+	JSONFenced        = "json-fenced"
+	JSONTrailingText  = "json-trailing-text"
+	JSONTruncated     = "json-truncated"
+	WhitespaceRunaway = "whitespace-runaway"
+	SchemaIgnored     = "schema-ignored"
+	// model list
+	ModelsShape         = "models-shape"
+	ModelsFieldsMissing = "models-fields-missing"
+	ModelsUnavailable   = "models-unavailable"
 	// transport
 	HTTP4xx                 = "http-4xx"
 	HTTP5xx                 = "http-5xx"
@@ -143,7 +162,7 @@ var findingKinds = map[string]findingKind{
 	CumulativeDelta:         {Fault, "deltas repeat the text that was already sent"},
 	UnstableID:              {Warning, "the chunks of one reply have different ids"},
 	ModelMismatch:           {Warning, "the reply does not name the model that was asked for"},
-	RoleRepeated:            {Info, "the role is sent again after output has begun"},
+	RoleRepeated:            {Info, "the role is sent again inside the answer"},
 	StreamNotHonoured:       {Fault, "a stream was asked for and one JSON document came"},
 	StreamFlagIgnored:       {Fault, "no stream was asked for and an event stream came"},
 	NonStreamBodyNotJSON:    {Fault, "the body is not JSON although no stream was asked for"},
@@ -174,7 +193,7 @@ var findingKinds = map[string]findingKind{
 	ToolArgumentsInvalidJSON:    {Fault, "tool arguments are not one JSON object"},
 	ToolArgumentsMultipleValues: {Fault, "tool arguments hold several JSON values"},
 	ToolArgumentsEmpty:          {Fault, "tool arguments are empty although the function requires some"},
-	ToolCallTruncated:           {Warning, "the token limit was reached inside a tool call"},
+	ToolCallTruncated:           {Warning, "a tool call was cut short"},
 	ToolCallDuplicated:          {Warning, "the same tool call was sent twice"},
 	ToolCallInContent:           {Fault, "a tool call was written as answer text"},
 	ToolCallInReasoning:         {Fault, "a tool call was written into the thinking and none was sent"},
@@ -202,6 +221,21 @@ var findingKinds = map[string]findingKind{
 
 	SpecialTokenLeak: {Fault, "a control token of the template is in the answer"},
 	ChannelResidue:   {Fault, "words of a control sequence are left in the answer"},
+	TemplateError:    {Fault, "the server could not apply the model's chat template"},
+
+	StopIgnored:      {Fault, "the answer holds a stop string"},
+	StopPrefixLeaked: {Fault, "the answer ends with the beginning of a stop string"},
+	PromptEcho:       {Fault, "the answer begins with the prompt"},
+
+	JSONFenced:        {Fault, "the JSON that was demanded stands in a Markdown fence"},
+	JSONTrailingText:  {Fault, "there is text around the JSON that was demanded"},
+	JSONTruncated:     {Fault, "the JSON that was demanded ends too early"},
+	WhitespaceRunaway: {Fault, "the answer runs away into white space"},
+	SchemaIgnored:     {Fault, "the answer is not the JSON that was demanded"},
+
+	ModelsShape:         {Fault, "the model list is no object with a data list"},
+	ModelsFieldsMissing: {Warning, "the model list lacks fields that the interface has"},
+	ModelsUnavailable:   {Fault, "the server has no model list to show"},
 
 	HTTP4xx:                 {Fault, "the server refused the request"},
 	HTTP5xx:                 {Fault, "the server failed"},
@@ -216,6 +250,9 @@ var findingKinds = map[string]findingKind{
 	TimeoutFirstToken:       {Fault, "no output came in time"},
 	Stalled:                 {Fault, "the reply stopped coming before it was complete"},
 }
+
+// FindingIDs lists the id of every finding that a transcript can have, sorted.
+func FindingIDs() []string { return slices.Sorted(maps.Keys(findingKinds)) }
 
 // findings collects deviations. One that repeats at the same path is kept once, with how often it was seen, so that a
 // long stream with a fault in every chunk stays readable.

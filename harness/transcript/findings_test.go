@@ -134,6 +134,24 @@ var kinds = map[string]struct{ shows, nearMiss *fixtures.Exchange }{
 	SpecialTokenLeak: {answer(told("stop", say("a<|im"), say("_end|>"))), answer(told("stop", say("a<|im_end|>")), with("hi", "what is <|im_end|>?"))},
 	ChannelResidue:   {answer(told("stop", say(`assistantcode{"port":1}`)), request(offering)), answer(told("stop", say(`assistant code {"port":1}`)), request(offering))},
 
+	TemplateError: {answer(pieces(`{"error":{"message":"jinja2.exceptions.UndefinedError: 'x' is undefined"}}`), status(500)),
+		answer(pieces(`{"error":{"message":"out of memory"}}`), status(500))},
+	StopIgnored:      {answer(told("stop", say("a END"), say(" b")), stopped("END")), answer(told("stop", say("a"), say(" b")), stopped("END"))},
+	StopPrefixLeaked: {answer(told("stop", say("a\n"), say("Us")), stopped("\nUser:")), answer(told("stop", say("a\n")), stopped("\nUser:"))},
+	PromptEcho: {answer(told("stop", say("Which harbour has the higher tide? "), say("Brack.")), with("hi", "Which harbour has the higher tide?")),
+		answer(told("stop", say("Which harbour"), say(" is meant?")), with("hi", "Which harbour has the higher tide?"))},
+
+	JSONFenced:       {answer(told("stop", say("```json\n"), say(`{"port":"Brack"}`), say("\n```")), shaped), answer(told("stop", say("```json\n{}\n```")))},
+	JSONTrailingText: {answer(told("stop", say(`{"port":"Brack"}`), say(" Glad to help.")), shaped), answer(told("stop", say(`{"port":"Brack"}`), say("\n \n")), shaped)},
+	JSONTruncated:    {answer(told("stop", say(`{"port":"Bra`)), shaped), answer(told("stop", say(`{"port":"Bra"}`)), shaped)},
+	WhitespaceRunaway: {answer(told("length", say(`{"port":`), say(strings.Repeat(" ", 40)), say(strings.Repeat("\n", 40))), shaped),
+		answer(told("length", say(`{"port":`), say("   ")), shaped)},
+	SchemaIgnored: {answer(told("stop", say(`{"port":`), say(`7}`)), shaped), answer(told("stop", say(`{"port":"7"}`)), shaped)},
+
+	ModelsShape:         {answer(pieces(`[{"id":"m"}]`), listed), answer(pieces(`{"object":"list","data":[],"models":[]}`), listed)},
+	ModelsFieldsMissing: {answer(pieces(`{"object":"list","data":[{"id":"m","object":"model"}]}`), listed), answer(pieces(`{"object":"list","data":[{"id":"m","object":"model","created":1,"owned_by":"x","more":null}]}`), listed)},
+	ModelsUnavailable:   {answer(pieces(`{"error":"no"}`), listed, status(501)), answer(pieces(`{"error":"no"}`), status(501))},
+
 	HTTP4xx:                 {answer(pieces(`{"error":{"message":"no"}}`), status(400)), answer(pieces(`{"error":"no"}`), status(500))},
 	HTTP5xx:                 {answer(pieces("oops"), status(500)), answer(pieces("oops"), status(404))},
 	Overloaded:              {answer(pieces(`{"error":"busy"}`), status(503)), answer(pieces(`{"error":"busy"}`), status(502))},

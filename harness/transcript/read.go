@@ -11,8 +11,14 @@ import (
 
 // Read reads what a server said in one exchange. It accepts anything: what cannot be read is a finding. Requests to
 // other paths than chat completions are read as events or JSON for their errors only.
-func Read(e *fixtures.Exchange) *Transcript {
-	r := &reader{e: e, t: &Transcript{}, asked: readRequest(e.Request)}
+func Read(e *fixtures.Exchange) *Transcript { return read(e, false) }
+
+// ReadUntimed is Read for an exchange whose offsets mean nothing, such as the replay of a body that was kept without its
+// times: nothing is concluded from them.
+func ReadUntimed(e *fixtures.Exchange) *Transcript { return read(e, true) }
+
+func read(e *fixtures.Exchange, untimed bool) *Transcript {
+	r := &reader{e: e, t: &Transcript{Untimed: untimed}, asked: readRequest(e.Request)}
 	if e.Response == nil {
 		r.transport()
 		return r.finish()
@@ -29,14 +35,20 @@ func Read(e *fixtures.Exchange) *Transcript {
 	r.transport()
 	r.status()
 	r.framing(b)
+	if r.asked.models {
+		r.models()
+	}
 	if r.reply() {
 		r.repair()
 		r.checkShape()
 		r.checkChannels()
 		r.checkCalls()
+		r.checkStops()
+		r.checkStructure()
 		r.checkCounts()
 		r.checkClocks()
 	}
+	r.template()
 	return r.finish()
 }
 
@@ -56,8 +68,9 @@ type reader struct {
 	chunks    int // chunks read as such, or 1 for a whole completion
 	finishAt  int // event of the first finish reason
 	roleSent  bool
-	usages    int // chunks with usage
-	usageAt   int // event of the last usage, -1 for a document
+	answering bool // answer text has come
+	usages    int  // chunks with usage
+	usageAt   int  // event of the last usage, -1 for a document
 	timingsAt int
 	tailCut   bool   // the stream ended properly, but inside an event
 	bodyText  []byte // of a document

@@ -117,7 +117,7 @@ func TestCountsOfTheWrongTypeAreNone(t *testing.T) {
 
 func TestErrorsAreReadInAllTheirForms(t *testing.T) {
 	for body, want := range map[string]APIError{
-		`{"error":{"message":"m","type":"t","code":7,"param":null}}`: {Type: "t", Code: "7", Message: "m"},
+		`{"error":{"message":"m","type":"t","code":7,"param":null}}`: {Type: "t", Code: "7", CodeNumber: true, Message: "m"},
 		`{"error":"m"}`:                               {Message: "m"},
 		`{"detail":"m"}`:                              {Message: "m"},
 		`{"detail":[{"msg":"m"}]}`:                    {Message: `[{"msg":"m"}]`},
@@ -141,7 +141,7 @@ func TestAnErrorInsideAStreamIsKeptWithItsEvent(t *testing.T) {
 		"error: {\"message\":\"m\",\"code\":502}\n\n", "data: {\"choices\":[{\"delta\ndata: {\"error\":{\"message\":\"m\",\"code\":502}}\n\n"} {
 		tr := Read(answer(pieces(role, say("a"), event, done)))
 		g := NewWithT(t)
-		g.Expect(tr.Error).To(Equal(&APIError{Status: 200, Event: 2, Code: "502", Message: "m"}), event)
+		g.Expect(tr.Error).To(Equal(&APIError{Status: 200, Event: 2, Code: "502", CodeNumber: true, Message: "m"}), event)
 		g.Expect(ids(tr)).To(ContainElement(InBandError))
 		g.Expect(ids(tr)).NotTo(ContainElements(MissingFinishReason, MissingDone))
 	}

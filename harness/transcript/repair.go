@@ -16,6 +16,10 @@ func (r *reader) repair() {
 	r.output(Delta{Kind: Content, At: last.At, Event: last.Event, Text: r.content.rest()})
 	r.t.ToolCalls = r.assembly.result()
 	r.t.ContentSent = joined(r.t.Deltas, Content)
+	r.t.ContentStrings = r.t.ContentSent
+	if r.has(ContentNotString) {
+		r.t.ContentStrings = joined(slices.DeleteFunc(slices.Clone(r.t.Deltas), func(d Delta) bool { return d.Recovered }), Content)
+	}
 	r.unrepeat()
 	r.splitThinking()
 	r.t.Content, r.t.Reasoning = joined(r.t.Deltas, Content), joined(r.t.Deltas, Reasoning)
@@ -45,6 +49,10 @@ func joined(deltas []Delta, kind DeltaKind) string {
 const (
 	repeatDeltas = 4  // answer deltas
 	repeatBytes  = 16 // length of the text that comes twice
+	// A first delta of so many bytes that all later ones begin with, each longer than the one before, is evidence from
+	// growDeltas on.
+	growBytes  = 3
+	growDeltas = 3
 )
 
 // unrepeat takes out text that deltas repeat: either each delta holds all text so far and more, or the last delta holds
@@ -56,7 +64,7 @@ func (r *reader) unrepeat() {
 			at = append(at, i)
 		}
 	}
-	if len(at) < repeatDeltas {
+	if len(at) < growDeltas {
 		return
 	}
 	deltas := r.t.Deltas
@@ -69,14 +77,14 @@ func (r *reader) unrepeat() {
 			grown++
 		}
 	}
-	growing = growing && grown >= repeatDeltas-1
+	growing = growing && (grown >= repeatDeltas-1 || grown == len(at)-1 && len(deltas[at[0]].Text) >= growBytes)
 	switch {
 	case growing:
 		r.add(CumulativeDelta, deltas[at[1]].Event, "choices[0].delta.content", "each delta holds the whole text so far")
 		for i := len(at) - 1; i > 0; i-- {
 			deltas[at[i]].Text = deltas[at[i]].Text[len(deltas[at[i-1]].Text):]
 		}
-	case len(final.Text) >= repeatBytes && final.Text == joined(deltas[:at[len(at)-1]], Content):
+	case len(at) >= repeatDeltas && len(final.Text) >= repeatBytes && final.Text == joined(deltas[:at[len(at)-1]], Content):
 		r.add(CumulativeDelta, final.Event, "choices[0].delta.content", "the last delta holds the whole text once more")
 		deltas[at[len(at)-1]].Text = ""
 	default:

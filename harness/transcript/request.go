@@ -12,6 +12,7 @@ import (
 // be read: then nothing is held against the reply.
 type asked struct {
 	chat   bool // the request goes to the chat-completions path
+	models bool // the request asks for the model list
 	untold bool // a capture that does not tell its path: the messages of the request or the reply's own name for itself decide
 	known  bool // the body is a JSON object
 	stream bool
@@ -22,11 +23,17 @@ type asked struct {
 	model      string
 	maxTokens  int64 // 0 when not limited
 	choices    int64
-	stops      bool
-	tools      map[string]tool
-	toolChoice string // "", auto, none, required, or named
+	stops      []string
+	// stopsWanted says that the stop string itself was asked for in the answer.
+	stopsWanted bool
+	format      string // type of response_format: json_object or json_schema; "" for text
+	schema      []byte // the schema of json_schema, nil for none
+	tools       map[string]tool
+	toolChoice  string // "", auto, none, required, or named
 	// prompt is the JSON text of the messages, for asking whether an oddity of the reply was in the prompt.
 	prompt []byte
+	// question is the text of the last user message, "" where it is none.
+	question string
 }
 
 // tool is a function that was offered.
@@ -40,6 +47,7 @@ func readRequest(r fixtures.Request) asked {
 	a := asked{choices: 1}
 	a.untold = p == ""
 	a.chat = path.Base(p) == "completions" && path.Base(path.Dir(p)) == "chat" && (r.Method == "POST" || r.Method == "")
+	a.models = path.Base(p) == "models" && path.Base(path.Dir(p)) == "v1" && (r.Method == "GET" || r.Method == "")
 	body, l := legal(r.Body)
 	if !l.ok || !isObject(body) {
 		return a
@@ -65,9 +73,14 @@ func readRequest(r fixtures.Request) asked {
 				a.choices = *n
 			}
 		case "stop":
-			a.stops = filled(v)
+			a.stops = readStops(v)
+		case "include_stop_str_in_output":
+			a.stopsWanted = string(v) == "true"
+		case "response_format":
+			a.readFormat(v)
 		case "messages":
 			a.prompt = v
+			a.question = lastQuestion(v)
 			a.chat = a.chat || a.untold
 		case "tools":
 			a.tools = readTools(v)
@@ -79,6 +92,43 @@ func readRequest(r fixtures.Request) asked {
 		}
 	})
 	return a
+}
+
+func readStops(v []byte) []string {
+	if s, ok := text(v); ok && s != "" {
+		return []string{s}
+	}
+	var stops []string
+	eachElement(v, func(_ int, v []byte) {
+		if s, ok := text(v); ok && s != "" {
+			stops = append(stops, s)
+		}
+	})
+	return stops
+}
+
+// readFormat reads a response_format. The schema stands in json_schema.schema; some servers take it one level higher.
+func (a *asked) readFormat(v []byte) {
+	kind, _ := text(member(v, "type"))
+	if kind != "json_object" && kind != "json_schema" {
+		return
+	}
+	a.format = kind
+	if s := member(member(v, "json_schema"), "schema"); isObject(s) {
+		a.schema = s
+	} else if s := member(v, "schema"); isObject(s) {
+		a.schema = s
+	}
+}
+
+func lastQuestion(messages []byte) string {
+	question := ""
+	eachElement(messages, func(_ int, m []byte) {
+		if role, _ := text(member(m, "role")); role == "user" {
+			question, _ = text(member(m, "content"))
+		}
+	})
+	return question
 }
 
 func readTools(v []byte) map[string]tool {

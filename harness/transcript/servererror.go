@@ -49,6 +49,7 @@ func (r *reader) readError(v []byte, event int) *APIError {
 			a.Type = excerpt(asText(v))
 		case "code":
 			a.Code = excerpt(asText(v))
+			a.CodeNumber = number(v) != nil
 		case "message":
 			a.Message = excerpt(asText(v))
 		}

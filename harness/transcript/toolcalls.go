@@ -22,6 +22,7 @@ type callParts struct {
 	kind  string
 	name  []byte
 	args  []byte
+	value bool // a piece of args was no string
 	join  joiner
 	scan  jsonEnd
 }
@@ -63,6 +64,7 @@ type piece struct {
 	name     string
 	args     string
 	lone     bool // args holds half a surrogate pair
+	value    bool // args was sent as another value than a string
 }
 
 // calls reads the tool_calls of a delta, or of a whole message.
@@ -83,6 +85,7 @@ func (r *reader) calls(v []byte, index int, ev Event, path string) {
 		c := r.callFor(p, whole, index, path)
 		args := c.join.add(p.args, p.lone)
 		c.args = append(c.args, args...)
+		c.value = c.value || p.value
 		c.scan.write(args)
 		if !whole {
 			r.output(Delta{Kind: Call, At: ev.At, Event: index, Text: p.name + args})
@@ -122,7 +125,7 @@ func (r *reader) piece(v []byte, index int, path string) piece {
 						r.characters(p.args, p.lone, index, path+".function.arguments")
 					default:
 						r.add(ToolArgumentsNotString, index, path+".function.arguments", "")
-						p.args = compact(v)
+						p.args, p.value = compact(v), true
 					}
 				}
 			})
@@ -245,7 +248,7 @@ func (a *assembler) result() []ToolCall {
 	for _, c := range a.calls {
 		c.args = append(c.args, c.join.rest()...)
 		out = append(out, ToolCall{Index: int(c.index), ID: c.id, Type: c.kind, Name: string(c.name),
-			Arguments: string(c.args)})
+			Arguments: string(c.args), NotString: c.value})
 	}
 	return out
 }

@@ -27,7 +27,7 @@ func TestToolCallsAreAssembled(t *testing.T) {
 		"two by turns": {[]string{calls(a + `""}},` + b + `""}}`), more(`{"port"`), calls(`{"index":1,"function":{"arguments":"{}"}}`), more(`:1}`)},
 			[]ToolCall{right[0], call(1, "b", "now", "{}")}, nil},
 		"arguments null first": {[]string{calls(a + `null}}`), more(`{"port":1}`)}, right, nil},
-		"arguments an object":  {[]string{calls(a + `{ "port": 1 }}}`)}, right, []string{ToolArgumentsNotString}},
+		"arguments an object":  {[]string{calls(a + `{ "port": 1 }}}`)}, []ToolCall{{ID: "a", Type: "function", Name: "look_up", Arguments: `{"port":1}`, NotString: true}}, []string{ToolArgumentsNotString}},
 		"a list as an object":  {[]string{delta(`{"tool_calls":` + a + `"{\"port\":1}"}}}`)}, right, []string{ContentNotString}},
 		"no index": {[]string{calls(`{"id":"a","type":"function","function":{"name":"look_up","arguments":""}}`), calls(`{"function":{"arguments":"{\"port\":1}"}}`),
 			calls(`{"id":"b","type":"function","function":{"name":"now","arguments":"{}"}}`)},

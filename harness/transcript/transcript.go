@@ -24,6 +24,8 @@ type Transcript struct {
 	// ContentSent is the answer text exactly as sent, joined.
 	ContentSent string
 	Reasoning   string
+	// ContentStrings is the answer text as sent without what was taken out of values that should have been strings.
+	ContentStrings string
 	// ReasoningField names the member that carried the thinking, "" when none did.
 	ReasoningField string
 	ToolCalls      []ToolCall
@@ -43,8 +45,16 @@ type Transcript struct {
 	Error *APIError
 
 	ID, Model, SystemFingerprint string
-	// DistinctIDs is how many different ids the chunks had.
+	// IDs are the different ids of the chunks in order of first sight, the first distinctIDsKept of them; DistinctIDs is
+	// how many there were.
+	IDs         []string
 	DistinctIDs int
+
+	// ModelIDs are the ids of a model list, for a request that asked for one; null where no list could be read.
+	ModelIDs []string
+
+	// Untimed says that the offsets of the exchange mean nothing (see ReadUntimed).
+	Untimed bool
 
 	Findings []Finding
 }
@@ -79,13 +89,16 @@ type Delta struct {
 	Recovered bool
 }
 
-// ToolCall is an assembled tool call. Arguments is the joined string exactly as sent.
+// ToolCall is an assembled tool call. Arguments is the joined string exactly as sent, or the compact JSON of a value
+// that was sent in place of a string.
 type ToolCall struct {
 	Index     int
 	ID        string
 	Type      string
 	Name      string
 	Arguments string
+	// NotString says that Arguments is such a value.
+	NotString bool
 }
 
 // Usage is the interface's own token accounting. A nil field was not sent, or not as a number.
@@ -114,11 +127,13 @@ type Timings struct {
 
 // APIError is an error object of the interface.
 type APIError struct {
-	Status  int    // HTTP status of the response that held it
-	Event   int    // event index inside a stream, -1 outside one
-	Type    string // "" when not sent
-	Code    string // as text, "" when not sent
-	Message string
+	Status int    // HTTP status of the response that held it
+	Event  int    // event index inside a stream, -1 outside one
+	Type   string // "" when not sent
+	Code   string // as text, "" when not sent
+	// CodeNumber says that the code was sent as a number.
+	CodeNumber bool
+	Message    string
 }
 
 // Severity says how much a finding weighs.
