@@ -34,9 +34,12 @@ fuzz: ## every fuzz target in turn, FUZZTIME each
 corpus: ## build the corpus pack again; needs PLUMBLINE_TOKENIZER_DIR
 	$(GO) run ./corpus/build
 
+# The source commit, when nothing differs from it.
+COMMIT = $(shell git diff --quiet HEAD 2>/dev/null && git rev-parse HEAD)
+
 build: ## one binary of the suite and one of the command, in bin/
 	mkdir -p bin
-	$(GO) tool ginkgo build -o ../bin/plumbline-suite ./suites
+	$(GO) tool ginkgo build -ldflags '-X plumbline/suites/session.commit=$(COMMIT)' -o bin/plumbline-suite ./suites
 	$(GO) build -o bin/plumbline ./cmd/plumbline
 
 clean: ## remove what the targets made

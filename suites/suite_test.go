@@ -73,7 +73,7 @@ func newSession(t *testing.T) *session.Session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run, err := session.New(s, s.Command(invocation(os.Args[1:])), os.Stdout)
+	run, err := session.New(s, s.Command(session.Invocation(os.Args)), os.Stdout)
 	if err != nil {
 		t.Fatal(err)
 	}

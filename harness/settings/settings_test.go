@@ -201,12 +201,18 @@ func TestBaseDirectory(t *testing.T) {
 	root := t.TempDir()
 	deep := filepath.Join(root, "suites", "inner")
 	g.Expect(os.MkdirAll(deep, 0o700)).To(Succeed())
-	g.Expect(baseDir(deep)).To(Equal(deep), "outside any module")
+	expect := func(from, dir string, inside bool, why string) {
+		t.Helper()
+		got, in := baseDir(from)
+		g.Expect(got).To(Equal(dir), why)
+		g.Expect(in).To(Equal(inside), why)
+	}
+	expect(deep, deep, false, "outside any module")
 	writeFile(t, root, "go.mod", "// comment\nmodule plumbline\n\ngo 1.26\n")
-	g.Expect(baseDir(deep)).To(Equal(root))
-	g.Expect(baseDir(root)).To(Equal(root))
+	expect(deep, root, true, "below the root")
+	expect(root, root, true, "the root")
 	writeFile(t, filepath.Join(root, "suites"), "go.mod", "module plumbline.example/other\n")
-	g.Expect(baseDir(deep)).To(Equal(deep), "inside another module")
+	expect(deep, deep, false, "inside another module")
 }
 
 func TestUsageListsEverySettingUnderItsThreeNames(t *testing.T) {

@@ -1,6 +1,10 @@
 package strata
 
-import "fmt"
+import (
+	"fmt"
+
+	"plumbline/fixtures"
+)
 
 // All words that a document says about itself stand in this file: why a value is null, and why a run does not conform.
 
@@ -10,7 +14,7 @@ const (
 	whyNotInDocument = "this document does not hold the value"
 
 	whyNoCardRevision = "profiles do not name a revision of the model's card"
-	whyNoRunnerCommit = "this program was built without version control data"
+	whyNoRunnerCommit = "the build did not name its source commit, or the source tree had changes beside it"
 	whyNoRunnerVer    = "this program was built without a version"
 
 	whyWarmupUnsent     = "the clock starts with the warm-up, and that was not sent"
@@ -91,7 +95,9 @@ type statusReason struct {
 // statusReasons in the order in which a document lists them (ours, except model-file reasons: ref).
 var statusReasons = []statusReason{
 	{"engine_mock", "the engine is the mock built into this program, so nothing here describes a real one",
-		func(s *standing) bool { return s.run.Header.Engine.Kind == "mock" }},
+		func(s *standing) bool {
+			return s.run.Header.Engine.Kind == "mock" || s.run.Header.Engine.Name == fixtures.MockEngine
+		}},
 	{"engine_replay", "the engine replays recorded exchanges, so nothing here was measured anew",
 		func(s *standing) bool { return s.run.Header.Engine.Kind == "replay" }},
 	{"engine_refused", "the engine could not be used at all",

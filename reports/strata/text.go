@@ -2,6 +2,7 @@ package strata
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"plumbline/corpus"
@@ -13,7 +14,7 @@ func (d *Document) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s · %s · %s · run %s: %s\n", d.Protocol.ID, d.Protocol.Profile, orUnknown(d.Model.ID), d.Run.ID, d.Run.Status)
 	fmt.Fprintf(&b, "%-12s%-30s%-28s%s\n", "", "prefill tokens/s", "decode tokens/s", "TTFT s")
-	for _, c := range corpus.PerformanceCases {
+	for _, c := range d.performanceCases() {
 		fmt.Fprintf(&b, "%-12s%-30s%-28s%s\n", c, d.cell(c, "prompt_tps", 1), d.cell(c, "decode_tps", 1), d.cell(c, "ttft_s", 3))
 	}
 	fmt.Fprintf(&b, "sanity %d of %d", d.Quality.Passed, d.Quality.Total)
@@ -30,6 +31,17 @@ func (d *Document) Text() string {
 		fmt.Fprintf(&b, "%s because: %s\n", d.Run.Status, reason)
 	}
 	return b.String()
+}
+
+// performanceCases are the cases that have summaries, in order.
+func (d *Document) performanceCases() []string {
+	var cases []string
+	for _, s := range d.Summaries {
+		if !slices.Contains(cases, s.CaseID) {
+			cases = append(cases, s.CaseID)
+		}
+	}
+	return cases
 }
 
 // cell is the median of a case's metric with its range, or "-" when no repetition gave it.

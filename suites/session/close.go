@@ -23,10 +23,13 @@ const (
 const stopTimeout = 10 * time.Second
 
 // Close ends the run: it asks the engine once more, writes the record's last lines, builds the document from the
-// record and stops the engine. Why names what cut the run short, "" when nothing did. It is called once after Open,
-// also after an Open that failed.
+// record and stops the engine. Why names what cut the run short, "" when nothing did or nobody knows. It is called once
+// after Open, also after an Open that failed.
 func (s *Session) Close(ctx context.Context, why string) (*strata.Document, error) {
 	defer s.progress.stop()
+	if why == "" && s.cut {
+		why = "the run was told to end before this request, by its time-out or by another failure"
+	}
 	var errs []error
 	if s.journal != nil {
 		errs = append(errs, s.endRecord(ctx, why))

@@ -85,8 +85,8 @@ func (p *Progress) begin(s *Session) {
 	p.left = newEstimate(s.header.Plan)
 	e := s.header.Engine
 	p.printf("\nrun %s: protocol %s, profile %s\n", s.header.RunID, s.header.Protocol.ID, s.header.Protocol.Profile)
-	if e.Kind == engine.KindMock {
-		p.printf("%s (pace %s)\n", mockNotice, s.settings.MockPace)
+	if isMock(e) {
+		p.printf("%s\n", mockNotice)
 	}
 	p.printf("engine %s %s at %s, model %s\n", or(e.Name, "unknown"), e.Version, e.URL, or(s.header.Model, "unknown"))
 	p.printf("%d requests, kept in %s\n", p.total, s.dir)
@@ -99,7 +99,12 @@ func (p *Progress) begin(s *Session) {
 }
 
 // mockNotice is said before and after every run on the mock.
-const mockNotice = "THIS IS THE BUILT-IN MOCK: a rehearsal of the suite, not a result about any engine"
+const mockNotice = "THIS IS THE BUILT-IN MOCK ENGINE: a rehearsal of the suite, not a result about any engine"
+
+// isMock says whether an engine is the mock: this run's own, or one served at an address.
+func isMock(e fixtures.EngineFacts) bool {
+	return e.Kind == engine.KindMock || e.Name == fixtures.MockEngine
+}
 
 func or(s, other string) string {
 	if s == "" {
@@ -254,7 +259,7 @@ func (p *Progress) end(s *Session, doc *strata.Document) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.printf("\n\n%s", doc.Text())
-	if s.header.Engine.Kind == engine.KindMock {
+	if isMock(s.header.Engine) {
 		p.printf("%s\n", mockNotice)
 	}
 	p.printf("result: %s/%s\n", s.dir, ResultsName)

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -28,7 +29,7 @@ func (s *Session) SendTogether(ctx context.Context, ids []string) ([]judge.Reply
 	if s.broken != nil {
 		return nil, fmt.Errorf("nothing more is sent, the record could not be kept: %w", s.broken)
 	}
-	exchanges := make([]*fixtures.Exchange, len(ids))
+	exchanges, kept := make([]*fixtures.Exchange, len(ids)), make([]error, len(ids))
 	var sent sync.WaitGroup
 	for i, id := range ids {
 		r, ok := s.byID[id]
@@ -41,17 +42,16 @@ func (s *Session) SendTogether(ctx context.Context, ids []string) ([]judge.Reply
 			exchanges[i] = s.client.Do(ctx, client.Call{
 				ID: r.ID, Method: "POST", Path: r.Path, Body: r.Body, Watcher: watch{watcher},
 			})
+			kept[i] = s.journal.Append(fixtures.Line{Exchange: exchanges[i]})
 		})
 	}
 	sent.Wait()
-	for _, e := range exchanges {
-		if err := s.journal.Append(fixtures.Line{Exchange: e}); err != nil {
-			s.broken = err
-			return nil, err
-		}
+	if s.broken = errors.Join(kept...); s.broken != nil {
+		return nil, s.broken
 	}
 	replies := make([]judge.Reply, len(ids))
 	for i, e := range exchanges {
+		s.cut = s.cut || e.End.Kind == fixtures.EndCanceled
 		reply, err := judge.NewReply(s.byID[e.ID].Planned, e)
 		if err != nil {
 			return nil, err
