@@ -4,7 +4,7 @@ GO ?= go
 RACE = ./fixtures/... ./corpus ./harness/... ./mockserver/... ./reports/... ./suites/session/...
 
 .DEFAULT_GOAL := help
-.PHONY: help test unit specs check race fuzz corpus build clean
+.PHONY: help test unit specs check race pace fuzz corpus build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,6 +24,9 @@ check: ## vet, and a check of the formatting
 
 race: ## unit tests under the race detector
 	$(GO) test -race $(RACE)
+
+pace: ## a whole run on the paced mock, both clocks against the pace; two minutes, and an idle machine
+	$(GO) test -count=1 -timeout=10m ./suites/selftest -run TestBothClocks -pace
 
 FUZZTIME ?= 1m
 fuzz: ## every fuzz target in turn, FUZZTIME each

@@ -235,6 +235,36 @@ func TestWhatAFilterLeavesOutIsSkippedWithTheReason(t *testing.T) {
 	g.Expect(doc.Run.Command).To(ContainSubstring("category:retrieval"))
 }
 
+func TestARequestIsNeverTriedAgain(t *testing.T) {
+	g := NewWithT(t)
+	r := run(t, nil, "--ginkgo.flake-attempts=2")
+	g.Expect(r.exit).NotTo(BeZero())
+	g.Expect(r.output).To(ContainSubstring("--flake-attempts"))
+	g.Expect(filepath.Join(r.dir, "out")).NotTo(BeADirectory())
+}
+
+func TestAnEndAtTheFirstFailureIsNotTakenForAFilter(t *testing.T) {
+	g := NewWithT(t)
+	url := faulty(t, func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { w.WriteHeader(http.StatusTeapot) })
+	r := run(t, nil, "--url", url, "--ginkgo.fail-fast")
+	g.Expect(r.exit).NotTo(BeZero())
+	doc := r.document(t)
+	g.Expect(doc.Requests[0].Status).To(Equal("failed"))
+	why, _ := doc.Requests[1].Error.Get()
+	g.Expect(why).To(Equal("the run ended before this request"))
+}
+
+func TestAnEmptyReplyIsRed(t *testing.T) {
+	g := NewWithT(t)
+	url := faulty(t, func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, chunk(roleChunk)+finishes+usage(`{"prompt_tokens":77,"completion_tokens":1,"total_tokens":78}`)+done)
+	})
+	r := run(t, nil, "--url", url, "--ginkgo.focus=warmup|performance-short-r1")
+	g.Expect(r.exit).NotTo(BeZero())
+	g.Expect(r.output).To(And(ContainSubstring("0 Passed"), ContainSubstring("no answer text")))
+}
+
 func TestAServerThatCannotBeUsedIsRedWithADocument(t *testing.T) {
 	closed := "http://127.0.0.1:1" // the port of tcpmux: nothing listens there
 	guarded := serveMock(t, mockserver.Options{APIKey: "the-right-key"})

@@ -56,6 +56,9 @@ func (s *Session) SendTogether(ctx context.Context, ids []string) ([]judge.Reply
 		if err != nil {
 			return nil, err
 		}
+		if len(ids) > 1 {
+			reply = reply.Light() // a level's replies are held together until they have been compared
+		}
 		replies[i] = reply
 		s.figures[e.ID] = reply.Figures
 	}

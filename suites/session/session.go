@@ -91,9 +91,6 @@ func (s *Session) Requests(phase string) []plan.Request {
 	return of
 }
 
-// Dir is the run's folder; "" before Open.
-func (s *Session) Dir() string { return s.dir }
-
 // Settings are the run's settings.
 func (s *Session) Settings() *settings.Settings { return s.settings }
 
