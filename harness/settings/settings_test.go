@@ -47,7 +47,7 @@ func TestNothingSetGivesTheDocumentedDefaults(t *testing.T) {
 	g.Expect(s.MockPace).To(Equal("fast"))
 	g.Expect(s.TimeoutConnect).To(Equal(10 * time.Second))
 	g.Expect(s.TimeoutFirstToken).To(Equal(10 * time.Minute))
-	g.Expect(s.TimeoutIdle).To(Equal(2 * time.Minute))
+	g.Expect(s.TimeoutIdle).To(Equal(6*time.Minute), "some servers are silent for up to five minutes while they read a prompt")
 	g.Expect(s.TimeoutTotal).To(Equal(30 * time.Minute))
 	g.Expect(s.MaxBody).To(Equal(int64(64 << 20)))
 	g.Expect(s.From("profile")).To(Equal(FromDefault))
