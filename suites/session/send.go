@@ -11,7 +11,6 @@ import (
 	"plumbline/harness/client"
 	"plumbline/harness/judge"
 	"plumbline/harness/transcript"
-	"plumbline/reports/strata"
 )
 
 // Send sends one request of the plan, keeps the exchange on disk, and returns what became of it. An error is ours (the
@@ -76,5 +75,5 @@ func (w watch) Piece(at time.Duration, b []byte) client.Signal {
 // PromptFaults says what is wrong with how a request's prompt was read, as far as the replies until now tell: taken
 // from a cache, or cut.
 func (s *Session) PromptFaults(id string) []string {
-	return strata.Check(s.header.Plan, id, s.figures).Faults()
+	return judge.Prompts(s.header.Plan, s.figures).Check(id).Faults()
 }
