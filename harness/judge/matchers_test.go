@@ -55,7 +55,7 @@ func TestMatchersFailWithTheirEvidence(t *testing.T) {
 
 func TestAMatcherRefusesWhatIsNoReply(t *testing.T) {
 	g := NewWithT(t)
-	for _, matcher := range []interface{ Match(any) (bool, error) }{AddUp(), KeepApart()} {
+	for _, matcher := range []interface{ Match(any) (bool, error) }{AddUp(), KeepApart(nil)} {
 		_, err := matcher.Match("text")
 		g.Expect(err).To(MatchError(ContainSubstring("received string")))
 	}

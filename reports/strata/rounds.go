@@ -1,14 +1,12 @@
 package strata
 
 import (
-	"cmp"
 	"slices"
 
 	"plumbline/corpus"
 	"plumbline/fixtures"
 	"plumbline/harness/judge"
 	"plumbline/harness/measure"
-	"plumbline/harness/transcript"
 )
 
 // rounds sums up the rounds of the concurrency stage, in the order of the plan.
@@ -44,12 +42,12 @@ func (b *builder) rounds() []ConcurrencyRound {
 func (b *builder) foreignMarkers() []ForeignMarker {
 	var replies []judge.Reply
 	for _, p := range b.run.Header.Plan {
-		if p.Phase == corpus.PhaseConcurrency {
-			replies = append(replies, judge.Reply{Planned: p, Transcript: cmp.Or(b.replies[p.ID].transcript, &transcript.Transcript{})})
+		if t := b.replies[p.ID].transcript; p.Phase == corpus.PhaseConcurrency && t != nil {
+			replies = append(replies, judge.Reply{Planned: p, Transcript: t})
 		}
 	}
 	var markers []ForeignMarker
-	for _, l := range judge.Leaks(replies) {
+	for _, l := range judge.Leaks(b.run.Header.Plan, replies) {
 		markers = append(markers, ForeignMarker{RequestID: l.ID, Marker: l.Marker, Owner: l.Owner, InThinking: l.InThinking})
 	}
 	return markers

@@ -91,6 +91,9 @@ func (s *Session) Requests(phase string) []plan.Request {
 	return of
 }
 
+// Plan is the plan as the record keeps it; whole only after Open.
+func (s *Session) Plan() []fixtures.Planned { return s.header.Plan }
+
 // Settings are the run's settings.
 func (s *Session) Settings() *settings.Settings { return s.settings }
 

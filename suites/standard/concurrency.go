@@ -49,5 +49,5 @@ func serveLevel(ctx ginkgo.SpecContext, s *session.Session, level int) {
 	for _, reply := range all {
 		note(reply)
 	}
-	gomega.Expect(all).To(gomega.SatisfyAll(gomega.HaveEach(judge.ArriveWhole()), gomega.HaveEach(judge.SaySomething()), judge.KeepApart()))
+	gomega.Expect(all).To(gomega.SatisfyAll(gomega.HaveEach(judge.ArriveWhole()), gomega.HaveEach(judge.SaySomething()), judge.KeepApart(s.Plan())))
 }
