@@ -4,7 +4,7 @@ GO ?= go
 RACE = ./fixtures/... ./corpus ./harness/... ./mockserver/... ./reports/... ./suites/session/...
 
 .DEFAULT_GOAL := help
-.PHONY: help test unit specs check race fuzz corpus build clean
+.PHONY: help test unit specs check race pace fuzz corpus build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ check: ## vet, and a check of the formatting
 race: ## unit tests under the race detector
 	$(GO) test -race $(RACE)
 
+pace: ## a whole run on the paced mock, both clocks against the pace; two minutes, and an idle machine
+	$(GO) test -count=1 -timeout=10m ./suites/selftest -run TestBothClocks -pace
+
 FUZZTIME ?= 1m
 fuzz: ## every fuzz target in turn, FUZZTIME each
 	@for f in $$(grep -rl --include=*_test.go 'func Fuzz' .); do \
@@ -34,9 +37,12 @@ fuzz: ## every fuzz target in turn, FUZZTIME each
 corpus: ## build the corpus pack again; needs PLUMBLINE_TOKENIZER_DIR
 	$(GO) run ./corpus/build
 
+# The source commit, when nothing differs from it.
+COMMIT = $(shell git diff --quiet HEAD 2>/dev/null && git rev-parse HEAD)
+
 build: ## one binary of the suite and one of the command, in bin/
 	mkdir -p bin
-	$(GO) tool ginkgo build -o ../bin/plumbline-suite ./suites
+	$(GO) tool ginkgo build -ldflags '-X plumbline/suites/session.commit=$(COMMIT)' -o bin/plumbline-suite ./suites
 	$(GO) build -o bin/plumbline ./cmd/plumbline
 
 clean: ## remove what the targets made

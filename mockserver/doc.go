@@ -4,8 +4,8 @@
 // or at the pace of a named machine. It serves to try the suite without an engine; nothing that it measures is a
 // result about an engine.
 //
-// It has its own encoder and shares no decoder with the client, so that a misreading common to both cannot hide. It
-// never judges, never measures a client, and keeps nothing on disk.
+// It writes the wire by code of its own: were the client's reader used here, both could be wrong alike and every test
+// green. It never judges, never measures a client, and keeps nothing on disk.
 //
 // # How a request goes through
 //
@@ -28,7 +28,7 @@
 //
 // # Clock
 //
-// timings follow llama.cpp's names with Strata's convention: predicted_ms runs from the end of prefill to the last
-// token and the rate divides by all predicted_n tokens. The prompt cache is off: cache_n is 0 and every prompt is read
+// timings follow llama.cpp's names with Strata's convention: predicted_ms runs from the end of prefill, when the first
+// token is out, to the end of the reply one token's time after the last, and the rate divides by all predicted_n tokens. The prompt cache is off: cache_n is 0 and every prompt is read
 // whole. Time in the queue is in neither figure.
 package mockserver

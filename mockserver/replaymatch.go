@@ -120,9 +120,6 @@ func (q *queue) oneCase() bool {
 	return !slices.ContainsFunc(q.replays, func(r *fixtures.Replay) bool { return r.Case != q.replays[0].Case })
 }
 
-// ownModel is the model of a replayer whose requests name none.
-const ownModel = "plumbline-replay"
-
 // own is what the replayer says of itself.
 func (a *answers) own(r fixtures.Request) (fixtures.Script, bool) {
 	switch openKey(r) {
@@ -131,7 +128,7 @@ func (a *answers) own(r fixtures.Request) (fixtures.Script, bool) {
 	case http.MethodGet + " /v1/models":
 		models := a.models
 		if len(models) == 0 {
-			models = []string{ownModel}
+			models = []string{fixtures.CaseModel} // cases name none, and their replies are of this one
 		}
 		data := []object{}
 		for _, m := range models {

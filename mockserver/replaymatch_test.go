@@ -115,7 +115,7 @@ func TestSeveralCasesMustBeNamed(t *testing.T) {
 	_, got := w.asked("POST", chatPath, "d", `{}`)
 	g.Expect(got).To(Equal("d"))
 	_, got = w.asked("GET", "/v1/models", "", "")
-	g.Expect(got).To(ContainSubstring(ownModel), "none of the lists is the one")
+	g.Expect(got).To(ContainSubstring(fixtures.CaseModel), "none of the lists is the one")
 }
 
 func TestAMissNamesTheNearestRequestAndWhatDiffers(t *testing.T) {

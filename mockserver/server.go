@@ -12,11 +12,12 @@ import (
 	"time"
 
 	"plumbline/corpus"
+	"plumbline/fixtures"
 )
 
 // The engine's own name and version.
 const (
-	name      = "plumbline-mock"
+	name      = fixtures.MockEngine
 	version   = "0.1.0"
 	buildInfo = name + "-" + version
 )

@@ -1,4 +1,4 @@
-// The one suite: it reads the settings, opens the run, and lets the protocols' specs run in order.
+// Package suites_test is the one suite: it reads the settings, opens the run, and lets the protocols' specs run in order.
 package suites_test
 
 import (
@@ -44,23 +44,39 @@ func TestPlumbline(t *testing.T) {
 	signalled, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer release()
 
+	suiteConfig, reporterConfig := GinkgoConfiguration()
+	filtered := false
+	ReportBeforeSuite(func(r Report) { filtered = r.PreRunStats.SpecsThatWillRun < r.PreRunStats.TotalSpecs })
 	SynchronizedBeforeSuite(func(ctx SpecContext) {
 		if err := run.Open(ctx); err != nil {
 			Fail(err.Error())
 		}
 	}, func() {})
 	SynchronizedAfterSuite(func() {}, func(ctx SpecContext) {
-		why := ""
+		interrupted := ""
 		if signalled.Err() != nil {
-			why = "the run was interrupted by a signal"
+			interrupted = "the run was interrupted by a signal"
 		}
-		_, err := run.Close(ctx, why)
+		_, err := run.Close(ctx, interrupted, whyUnsent(filtered, suiteConfig.FailFast))
 		Expect(err).NotTo(HaveOccurred())
 	})
 
-	suiteConfig, reporterConfig := GinkgoConfiguration()
 	suiteConfig.FailOnEmpty = true // a run that ran nothing is not green
+	if suiteConfig.FlakeAttempts > 1 || suiteConfig.MustPassRepeatedly > 1 {
+		t.Fatal("a request is sent once and its timing is never tried again: leave out --flake-attempts and --must-pass-repeatedly")
+	}
 	RunSpecs(t, "Plumbline", suiteConfig, reporterConfig)
+}
+
+// whyUnsent is why a run that nothing cut short did not send a request of its plan.
+func whyUnsent(filtered, failFast bool) string {
+	switch {
+	case filtered && failFast:
+		return "the run's filter left this request out, or the run ended at its first failure, as --fail-fast asks"
+	case filtered:
+		return "the run's filter left this request out"
+	}
+	return "the run ended before this request"
 }
 
 func newSession(t *testing.T) *session.Session {
@@ -73,7 +89,7 @@ func newSession(t *testing.T) *session.Session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run, err := session.New(s, s.Command(invocation(os.Args[1:])), os.Stdout)
+	run, err := session.New(s, s.Command(session.Invocation(os.Args)), os.Stdout)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,6 +38,10 @@ const replayTries = 3
 var replayTimeouts = client.Timeouts{Connect: 10 * time.Second, FirstByte: 30 * time.Second, FirstToken: 30 * time.Second,
 	Idle: 30 * time.Second, Total: 2 * time.Minute}
 
+// liveTimeouts hold for a live engine: a large model on a small machine may be silent for minutes before a token.
+var liveTimeouts = client.Timeouts{Connect: 10 * time.Second, FirstByte: 10 * time.Minute, FirstToken: 10 * time.Minute,
+	Idle: 6 * time.Minute, Total: 30 * time.Minute}
+
 func (c probeCommand) Run(ctx context.Context, s streams) error {
 	var key string
 	if c.CredentialEnv != "" {
@@ -46,9 +50,11 @@ func (c probeCommand) Run(ctx context.Context, s streams) error {
 		}
 	}
 	if c.URL != "" {
-		if _, err := client.JoinURL(c.URL, plan.ChatPath); err != nil {
+		checked, err := client.New(client.Options{BaseURL: c.URL})
+		if err != nil {
 			return err
 		}
+		checked.Close()
 	}
 	cases := make([]*fixtures.Case, len(c.Files))
 	for i, file := range c.Files {
@@ -99,6 +105,7 @@ func (c probeCommand) Run(ctx context.Context, s streams) error {
 		}
 		differences := p.judge()
 		for n := 1; n < replayTries && len(differences) > 0 && c.URL == "" && !p.c.Raw.Untimed && ctx.Err() == nil; n++ {
+			fmt.Fprintf(s.err, "probe %s: replayed again, as the machine may have been busy: %s\n", p.c.ID, differences[0])
 			if p.run(ctx); p.err != nil {
 				return fmt.Errorf("probe %q: %w", p.c.ID, p.err)
 			}
@@ -219,7 +226,7 @@ func (w watch) Piece(at time.Duration, b []byte) client.Signal {
 // so that a live engine is given the usual ones.
 func deadlines(c *fixtures.CaseClient, replayed bool) client.Timeouts {
 	if !replayed {
-		return client.DefaultTimeouts
+		return liveTimeouts
 	}
 	limits := replayTimeouts
 	if c == nil {

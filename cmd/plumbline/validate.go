@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -27,18 +28,11 @@ func (c validateCommand) Run(s streams) error {
 		failed = true
 		fmt.Fprintf(s.out, "%s: not valid, %d faults\n", file, len(faults))
 		for _, f := range faults {
-			fmt.Fprintf(s.out, "  %s: %s\n", or(f.Pointer, "(the whole document)"), f.Message)
+			fmt.Fprintf(s.out, "  %s: %s\n", cmp.Or(f.Pointer, "(the whole document)"), f.Message)
 		}
 	}
 	if failed {
 		return errFailed
 	}
 	return nil
-}
-
-func or(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }

@@ -19,7 +19,7 @@ const maxHead = 1 << 20
 
 // Options say how a client reaches a server. They hold for all of its requests.
 type Options struct {
-	// BaseURL is the server, such as "http://127.0.0.1:8080"; see JoinURL for how paths are joined to it.
+	// BaseURL is the server, such as "http://127.0.0.1:8080". It may end in a slash or in "/v1", which paths name themselves.
 	BaseURL string
 	// Header is sent with every request.
 	Header http.Header

@@ -18,7 +18,7 @@ import (
 type Call struct {
 	ID     string
 	Method string
-	// Path counts from the server's root and may hold a query; see JoinURL.
+	// Path counts from the server's root and may hold a query.
 	Path string
 	// Header is added to the client's; a name that stands here replaces the client's values, with no values it removes
 	// them. A body without a Content-Type is sent as application/json.

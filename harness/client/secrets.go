@@ -77,6 +77,7 @@ func (s *scrubber) exchange(x *fixtures.Exchange) {
 	if x.Response != nil {
 		s.header(x.Response.Header)
 	}
+	s.coded(x)
 	s.pieces(x.Pieces)
 	x.End.Error = s.text(x.End.Error)
 	if len(x.End.Error) > maxError {
@@ -115,12 +116,12 @@ func (s *scrubber) body(b []byte) []byte {
 // match is a range of bytes that a secret takes, counted from the start of the body.
 type match struct{ from, to int }
 
-// pieces overwrites every secret in the pieces, also one that spans many of them. It looks at the pieces through a
-// window that overlaps the one before by all but one byte of the longest secret. The window is a copy: what is already
-// overwritten does not hide a secret that overlaps it.
-func (s *scrubber) pieces(pieces []fixtures.Piece) {
+// pieces overwrites every secret in the pieces, also one that spans many of them, and reports whether there was one. It
+// looks at the pieces through a window that overlaps the one before by all but one byte of the longest secret. The
+// window is a copy: what is already overwritten does not hide a secret that overlaps it.
+func (s *scrubber) pieces(pieces []fixtures.Piece) (hit bool) {
 	if len(s.secrets) == 0 {
-		return
+		return false
 	}
 	const enough = 64 << 10
 	var window []byte
@@ -132,13 +133,16 @@ func (s *scrubber) pieces(pieces []fixtures.Piece) {
 		if len(window) < enough && i < len(pieces)-1 {
 			continue
 		}
-		mask(pieces[first:i+1], firstAt, s.find(window, start))
+		found := s.find(window, start)
+		mask(pieces[first:i+1], firstAt, found)
+		hit = hit || len(found) > 0
 		keep := min(len(window), s.longest-1)
 		window = append(window[:0], window[len(window)-keep:]...)
 		for start = size - keep; first <= i && firstAt+len(pieces[first].Bytes) <= start; first++ {
 			firstAt += len(pieces[first].Bytes)
 		}
 	}
+	return hit
 }
 
 // find returns the places of the secrets in b, which starts at the given offset: in order, without overlap.

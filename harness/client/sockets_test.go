@@ -32,7 +32,7 @@ func serve(t testing.TB, http2 bool, handler http.HandlerFunc) string {
 	s.Start()
 	t.Cleanup(func() {
 		s.Close()
-		NewWithT(t).Eventually(gleak.Goroutines).ShouldNot(gleak.HaveLeaked(before))
+		NewWithT(t).Eventually(gleak.Goroutines).WithTimeout(30 * time.Second).ShouldNot(gleak.HaveLeaked(before))
 	})
 	return s.URL
 }

@@ -28,16 +28,6 @@ type Timeouts struct {
 	Total time.Duration
 }
 
-// DefaultTimeouts suit a large model on a small machine: reading a prompt of 16,384 tokens may take minutes, and some
-// servers are silent for up to five of them meanwhile.
-var DefaultTimeouts = Timeouts{
-	Connect:    10 * time.Second,
-	FirstByte:  10 * time.Minute,
-	FirstToken: 15 * time.Minute,
-	Idle:       6 * time.Minute,
-	Total:      time.Hour,
-}
-
 func (t Timeouts) check() error {
 	for _, l := range []struct {
 		name  string

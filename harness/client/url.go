@@ -6,21 +6,9 @@ import (
 	"strings"
 )
 
-// JoinURL joins a server's base URL and a path from the server's root, such as "/v1/chat/completions" or "/health". The
-// base may end in a slash, and in the "/v1" that other clients want in their setting: paths name it themselves. The
-// path may hold a query.
-func JoinURL(base, path string) (string, error) {
-	b, err := parseBase(base)
-	if err != nil {
-		return "", err
-	}
-	u, err := join(b, path)
-	if err != nil {
-		return "", err
-	}
-	return u.String(), nil
-}
-
+// join joins a server's base URL and a path from the server's root, such as "/v1/chat/completions" or "/health". The base
+// may end in a slash, and in the "/v1" that other clients want in their setting: paths name it themselves. The path may
+// hold a query.
 func join(base *url.URL, path string) (*url.URL, error) {
 	if !strings.HasPrefix(path, "/") {
 		return nil, fmt.Errorf("join URL: want a path that starts with a slash, got %q", path)

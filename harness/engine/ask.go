@@ -24,7 +24,7 @@ func Ask(ctx context.Context, base string, header http.Header, opts Options) (fi
 	if t.facts.CanTokenize {
 		t.facts.Sources["can_tokenize"] = "POST " + tokenizePath
 	}
-	return t.finish(), nil
+	return c.clean(t.finish()), nil
 }
 
 // After asks again what may have changed during a run: the models served and the engine's own count of requests.
@@ -36,7 +36,7 @@ func After(ctx context.Context, base string, header http.Header, opts Options) (
 	}
 	t := newTelling(c.base)
 	c.consult(ctx, t, models, endpoints)
-	facts := t.finish()
+	facts := c.clean(t.finish())
 	return fixtures.After{ServedModels: facts.ServedModels, RequestsServed: facts.RequestsServed}, nil
 }
 

@@ -145,13 +145,17 @@ func TestAnUnknownServerTellsItsModelsAndNothingElse(t *testing.T) {
 func TestTheKeyGoesToEveryEndpoint(t *testing.T) {
 	g := NewWithT(t)
 	f := serve(t, map[string]string{"GET /v1/models": "vllm/models.json"})
-	_, err := Ask(t.Context(), f.URL, Authorize(settings.NewSecret("k1")), quick)
+	_, err := Ask(t.Context(), f.URL, bearer("k1"), quick)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(len(f.seen)).To(Equal(len(endpoints) + 1))
 	for _, r := range f.seen {
 		g.Expect(r.Header.Get("Authorization")).To(Equal("Bearer k1"))
 	}
 	g.Expect(Authorize(settings.Secret{})).To(BeEmpty())
+	t.Setenv("TEST_ENGINE_KEY", "k1")
+	secret, err := resolved(t, "--credential-env=TEST_ENGINE_KEY").Credential()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(Authorize(secret)).To(Equal(bearer("k1")))
 }
 
 func TestOnly503IsAskedAgain(t *testing.T) {
@@ -257,4 +261,32 @@ func TestAnInterruptedQuestionSaysSo(t *testing.T) {
 	_, err := Ask(ctx, serve(t, nil).URL, nil, quick)
 	g.Expect(problem(err)).To(Equal(Interrupted))
 	g.Expect(strings.Contains(err.Error(), "interrupted")).To(BeTrue())
+}
+
+func TestAServerThatSpeaksOnlyHTTP2IsAskedOverIt(t *testing.T) {
+	g := NewWithT(t)
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Proto != "HTTP/2.0" || r.URL.Path != "/v1/models" {
+			http.NotFound(w, r)
+			return
+		}
+		w.Write([]byte(`{"data":[{"id":"m"}]}`))
+	}))
+	s.Config.Protocols = new(http.Protocols)
+	s.Config.Protocols.SetUnencryptedHTTP2(true)
+	s.Start()
+	defer s.Close()
+	set := resolved(t, "--url="+s.URL, "--http2")
+	facts, err := Ask(t.Context(), s.URL, nil, OptionsFor(set))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(facts.ServedModels).To(Equal([]string{"m"}))
+}
+
+func TestAServerThatDoesNotSpeakHTTP2SaysSo(t *testing.T) {
+	g := NewWithT(t)
+	set := resolved(t, "--http2")
+	old := serve(t, map[string]string{"GET /v1/models": "vllm/models.json"})
+	_, err := Ask(t.Context(), old.URL, nil, OptionsFor(set))
+	g.Expect(problem(err)).To(Equal(NotHTTP))
+	g.Expect(err).To(MatchError(ContainSubstring("--http2")))
 }

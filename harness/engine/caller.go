@@ -22,6 +22,8 @@ type caller struct {
 	header http.Header
 	opts   Options
 	client *http.Client
+	// secrets overwrites the values of our own headers in what the server wrote.
+	secrets *strings.Replacer
 }
 
 func newCaller(base string, header http.Header, opts Options) *caller {
@@ -31,11 +33,21 @@ func newCaller(base string, header http.Header, opts Options) *caller {
 		TLSHandshakeTimeout:    opts.Connect,
 		MaxResponseHeaderBytes: 64 << 10,
 		DisableKeepAlives:      true, // an idle connection of ours could take a slot of a small server
+		Protocols:              new(http.Protocols),
+	}
+	switch {
+	case !opts.HTTP2:
+		transport.Protocols.SetHTTP1(true)
+	case scheme(base) == "HTTPS":
+		transport.Protocols.SetHTTP1(true)
+		transport.Protocols.SetHTTP2(true)
+	default:
+		transport.Protocols.SetUnencryptedHTTP2(true)
 	}
 	if opts.Proxy {
 		transport.Proxy = http.ProxyFromEnvironment
 	}
-	return &caller{base: strings.TrimRight(base, "/"), header: header, opts: opts, client: &http.Client{
+	return &caller{base: strings.TrimRight(base, "/"), header: header, opts: opts, secrets: newScrubber(header), client: &http.Client{
 		Transport: transport,
 		// A redirect would carry the key to an address that nobody named.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -93,18 +105,4 @@ func (c *caller) call(ctx context.Context, method, path string, body []byte) (an
 		a.json = gjson.ParseBytes(data)
 	}
 	return a, nil
-}
-
-// scrub removes the values of our own headers from a text that the server wrote.
-func (c *caller) scrub(text string) string {
-	for _, values := range c.header {
-		for _, v := range values {
-			for _, secret := range []string{v, strings.TrimPrefix(v, "Bearer ")} {
-				if secret != "" {
-					text = strings.ReplaceAll(text, secret, "[redacted]")
-				}
-			}
-		}
-	}
-	return text
 }

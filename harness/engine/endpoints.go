@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"plumbline/fixtures"
 )
 
 // The engines that are told apart.
@@ -14,7 +16,7 @@ const (
 	nameVLLM   = "vllm"
 	nameSGLang = "sglang"
 	nameOllama = "ollama"
-	nameMock   = "plumbline-mock"
+	nameMock   = fixtures.MockEngine
 )
 
 // endpoint is a place to ask and what to take from a 200 answer of it. Every reader must bear any body: other servers

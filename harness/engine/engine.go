@@ -78,6 +78,7 @@ type Options struct {
 	Ready    time.Duration // how long a server may answer 503, which says that it is loading; 60 s
 	Poll     time.Duration // pause between two questions while it loads; 500 ms
 	Proxy    bool          // use the proxies of the environment
+	HTTP2    bool          // speak HTTP/2: without negotiation on http, offered by ALPN on https
 }
 
 // endpointFloor is the least time that an endpoint gets, however short the connect time-out: a busy server may take
@@ -86,7 +87,7 @@ const endpointFloor = 5 * time.Second
 
 // OptionsFor takes the bounds from the settings.
 func OptionsFor(s *settings.Settings) Options {
-	return Options{Connect: s.TimeoutConnect, Endpoint: max(s.TimeoutConnect, endpointFloor), Proxy: s.Proxy}
+	return Options{Connect: s.TimeoutConnect, Endpoint: max(s.TimeoutConnect, endpointFloor), Proxy: s.Proxy, HTTP2: s.HTTP2}
 }
 
 func (o Options) withDefaults() Options {

@@ -74,6 +74,8 @@ func (c *caller) transportError(ctx context.Context, err error) *Error {
 		return fail(Unreachable, "its certificate is not trusted here: install its authority, or use an address with a trusted one")
 	case strings.Contains(text, "server gave http response to https client"):
 		return fail(NotHTTP, "it speaks HTTP without TLS: give http:// in --url")
+	case strings.Contains(text, "looked like an http/1.1 header"):
+		return fail(NotHTTP, "it does not speak HTTP/2 without TLS: leave --http2 out")
 	case strings.Contains(text, "malformed http"), isRecord, strings.Contains(text, "tls: "):
 		return fail(NotHTTP, "what answers there does not speak %s: correct scheme and port in --url", scheme(c.base))
 	case timedOut:
@@ -108,7 +110,7 @@ func (c *caller) statusError(a answer) *Error {
 	case a.status != http.StatusOK:
 		return fail(NotOurs, "GET %s answers status %d%s: want a server with this interface, its base address without /v1", modelsPath, a.status, c.message(a))
 	case !a.json.Exists():
-		return fail(NotOurs, "GET %s answers something that is not JSON (%s): want a server with this interface", modelsPath, contentType(a))
+		return fail(NotOurs, "GET %s answers something that is not JSON (%s): want a server with this interface", modelsPath, c.contentType(a))
 	}
 	return fail(NotOurs, "GET %s answers JSON without a list \"data\" of models: want a server with this interface", modelsPath)
 }
@@ -119,16 +121,16 @@ const maxMessage = 200
 func (c *caller) message(a answer) string {
 	for _, path := range []string{"error.message", "message", "error", "detail"} {
 		if m := a.json.Get(path); m.Type.String() == "String" && m.Str != "" {
-			text := []rune(c.scrub(m.Str))
+			text := []rune(c.secrets.Replace(m.Str))
 			return fmt.Sprintf(" (%q)", string(text[:min(len(text), maxMessage)]))
 		}
 	}
 	return ""
 }
 
-func contentType(a answer) string {
+func (c *caller) contentType(a answer) string {
 	if t := a.header.Get("Content-Type"); t != "" {
-		return t
+		return c.secrets.Replace(t)
 	}
 	return "no content type"
 }

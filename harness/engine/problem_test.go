@@ -21,7 +21,6 @@ import (
 	. "github.com/onsi/gomega"
 
 	"plumbline/fixtures"
-	"plumbline/harness/settings"
 )
 
 func problem(err error) Problem {
@@ -100,7 +99,7 @@ func TestARefusedKeyIsToldFromAMissingOneAndShownInNeither(t *testing.T) {
 	g.Expect(err).To(MatchError(And(ContainSubstring("wants an API key"), ContainSubstring("--credential-env"))))
 	for _, status := range []int{401, 403} {
 		echo := always(t, status, nil, `{"error":{"message":"Incorrect API key provided: `+key+`"}}`)
-		_, err = Ask(t.Context(), echo.URL, Authorize(settings.NewSecret(key)), quick)
+		_, err = Ask(t.Context(), echo.URL, bearer(key), quick)
 		g.Expect(problem(err)).To(Equal(KeyRefused))
 		g.Expect(err).To(MatchError(And(ContainSubstring("refuses"), Not(ContainSubstring("topsecret")))))
 	}
@@ -109,8 +108,11 @@ func TestARefusedKeyIsToldFromAMissingOneAndShownInNeither(t *testing.T) {
 func TestAServerThatRepeatsTheKeyDoesNotBringItIntoAMessage(t *testing.T) {
 	g := NewWithT(t)
 	echo := always(t, 500, nil, `{"error":{"message":"bad header Bearer `+key+` or `+key+`"}}`)
-	_, err := Ask(t.Context(), echo.URL, Authorize(settings.NewSecret(key)), quick)
+	_, err := Ask(t.Context(), echo.URL, bearer(key), quick)
 	g.Expect(err).To(MatchError(And(ContainSubstring("bad header"), Not(ContainSubstring("topsecret")))))
+	page := always(t, 200, map[string]string{"Content-Type": "text/" + key}, "<html>")
+	_, err = Ask(t.Context(), page.URL, bearer(key), quick)
+	g.Expect(err).To(MatchError(And(ContainSubstring("text/[redacted]"), Not(ContainSubstring("topsecret")))))
 	_, err = Ask(t.Context(), echo.URL, http.Header{"Authorization": {"Bearer " + key + "\n"}}, quick)
 	g.Expect(err).To(HaveOccurred())
 	g.Expect(fmt.Sprintf("%v %+v", err, errors.Unwrap(err))).NotTo(ContainSubstring("topsecret"))
@@ -120,7 +122,7 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 	g := NewWithT(t)
 	target := serve(t, map[string]string{"GET /v1/models": "vllm/models.json"})
 	s := always(t, 307, map[string]string{"Location": target.URL + "/v1/models"}, "")
-	_, err := Ask(t.Context(), s.URL, Authorize(settings.NewSecret(key)), quick)
+	_, err := Ask(t.Context(), s.URL, bearer(key), quick)
 	g.Expect(problem(err)).To(Equal(NotOurs))
 	g.Expect(err).To(MatchError(ContainSubstring("redirects")))
 	g.Expect(target.seen).To(BeEmpty(), "the key went to an address that nobody named")

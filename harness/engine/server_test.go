@@ -82,3 +82,5 @@ func always(t *testing.T, status int, header map[string]string, body string) *ht
 	t.Cleanup(s.Close)
 	return s
 }
+
+func bearer(key string) http.Header { return http.Header{"Authorization": {"Bearer " + key}} }

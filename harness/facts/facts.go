@@ -63,7 +63,7 @@ func (m *machine) host(ctx context.Context, opts Options) fixtures.HostFacts {
 	f.OSName, f.OSVersion = m.system(why)
 	m.accelerators(ctx, &f, why)
 	files := m.chooseFiles(opts, f.EngineHere, why)
-	f.Storage = m.storage(files, why)
+	f.Storage = m.storage(readable(files), why)
 	f.ModelFiles = append(f.ModelFiles, m.hash(ctx, files, opts, why)...)
 	f.Reasons = why
 	return f

@@ -16,18 +16,35 @@ import (
 	"plumbline/fixtures"
 )
 
-// chooseFiles are the model files to identify, links resolved: those that the operator named, else the one that an
-// engine on this machine names, and each with the other parts of a split file.
-func (m *machine) chooseFiles(opts Options, engineHere bool, why reasons) []string {
+// chosenFile is a file to identify, links resolved; err says why it cannot be read.
+type chosenFile struct {
+	path string
+	err  error
+}
+
+func readable(files []chosenFile) []string {
+	var paths []string
+	for _, f := range files {
+		if f.err == nil {
+			paths = append(paths, f.path)
+		}
+	}
+	return paths
+}
+
+// chooseFiles are the model files to identify: those that the operator named, else the one that an engine on this
+// machine names, and each with the other parts of a split file.
+func (m *machine) chooseFiles(opts Options, engineHere bool, why reasons) []chosenFile {
 	const field = "model_files"
-	var files []string
+	var files []chosenFile
 	add := func(path string) {
 		for _, part := range parts(path) {
 			real, err := m.regular(part)
 			if err != nil {
-				why.add(field, err.Error())
-			} else if !slices.Contains(files, real) {
-				files = append(files, real)
+				real = part
+			}
+			if !slices.ContainsFunc(files, func(f chosenFile) bool { return f.path == real }) {
+				files = append(files, chosenFile{real, err})
 			}
 		}
 	}
@@ -94,21 +111,39 @@ func cause(err error) error {
 	return err
 }
 
-// hash identifies files, unless the operator wants none read.
-func (m *machine) hash(ctx context.Context, files []string, opts Options, why reasons) []fixtures.ModelFile {
+// hash identifies files, unless the operator wants none read. A file that cannot be read stays among the others without
+// a digest, so that the model does not seem known as a whole; where none can be read the list is empty.
+func (m *machine) hash(ctx context.Context, files []chosenFile, opts Options, why reasons) []fixtures.ModelFile {
+	const field = "model_files"
 	if opts.SkipModelHash {
-		delete(why, "model_files")
-		why.add("model_files", "not read, as --skip-model-hash asks")
+		delete(why, field)
+		why.add(field, "not read, as --skip-model-hash asks")
 		return nil
 	}
-	var out []fixtures.ModelFile
-	for _, path := range files {
-		f, err := HashFile(ctx, path, opts.Progress)
-		if err != nil {
-			why.add("model_files", err.Error())
-			continue
+	out := make([]fixtures.ModelFile, len(files))
+	faults := make([]error, len(files))
+	for i, f := range files {
+		out[i].Path, faults[i] = f.path, f.err
+		if f.err == nil {
+			out[i], faults[i] = HashFile(ctx, f.path, opts.Progress)
 		}
-		out = append(out, f)
+		if faults[i] == nil {
+			var err error
+			if out[i].GGUF, err = readGGUFFile(f.path); err != nil {
+				why.add(fmt.Sprintf("%s.%d.gguf", field, i), err.Error())
+			}
+		}
+	}
+	none := !slices.Contains(faults, nil)
+	for i, err := range faults {
+		if err != nil && none {
+			why.add(field, err.Error())
+		} else if err != nil {
+			why.add(fmt.Sprintf("%s.%d.sha256", field, i), err.Error())
+		}
+	}
+	if none {
+		return nil
 	}
 	return out
 }
@@ -118,11 +153,13 @@ const (
 	progressEvery = 64 << 20 // bytes between two reports of progress
 )
 
-// HashFile reads a file once and returns its size and SHA-256. progress, when not nil, is told the bytes read so far
-// and the size, at the end too. It stops within a chunk when ctx ends.
+// HashFile reads a file once and returns its size and SHA-256; with an error there is no digest, and the size where it
+// is known. progress, when not nil, is told the bytes read so far and the size, at the end too. It stops within a chunk
+// when ctx ends.
 func HashFile(ctx context.Context, path string, progress func(path string, done, total int64)) (fixtures.ModelFile, error) {
+	out := fixtures.ModelFile{Path: path}
 	fail := func(err error) (fixtures.ModelFile, error) {
-		return fixtures.ModelFile{}, fmt.Errorf("hash model file %q: %w", path, cause(err))
+		return out, fmt.Errorf("hash model file %q: %w", path, cause(err))
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -133,6 +170,7 @@ func HashFile(ctx context.Context, path string, progress func(path string, done,
 	if err != nil {
 		return fail(err)
 	}
+	out.Bytes = info.Size()
 	h := sha256.New()
 	buf := make([]byte, hashChunk)
 	var done, told int64
@@ -157,5 +195,6 @@ func HashFile(ctx context.Context, path string, progress func(path string, done,
 	if done != info.Size() {
 		return fail(fmt.Errorf("it changed while it was read: expected %d bytes, received %d", info.Size(), done))
 	}
-	return fixtures.ModelFile{Path: path, Bytes: done, SHA256: hex.EncodeToString(h.Sum(nil))}, nil
+	out.SHA256 = hex.EncodeToString(h.Sum(nil))
+	return out, nil
 }

@@ -64,7 +64,6 @@ func TestWhichModelFilesAreIdentified(t *testing.T) {
 		"a link is one file":                 {Options{ModelFiles: []string{at("link.gguf"), at("m.gguf")}}, []string{"m.gguf"}, ""},
 		"the operator's word goes first":     {Options{EngineURL: here, ModelPath: at("m.gguf"), ModelFiles: []string{at("other.gguf")}}, []string{"other.gguf"}, ""},
 		"all parts of a split file":          {Options{EngineURL: here, ModelPath: at("s-00001-of-00002.gguf")}, []string{"s-00001-of-00002.gguf", "s-00002-of-00002.gguf"}, ""},
-		"a missing part is told":             {Options{ModelFiles: []string{at("t-00001-of-00002.gguf")}}, []string{"t-00001-of-00002.gguf"}, "t-00002-of-00002"},
 		"a server elsewhere":                 {Options{EngineURL: there, ModelPath: at("m.gguf")}, nil, "not known to be on this machine"},
 		"a local copy for a server far away": {Options{EngineURL: there, ModelPath: "/x", ModelFiles: []string{at("m.gguf")}}, []string{"m.gguf"}, ""},
 		"a relative path":                    {Options{EngineURL: here, ModelPath: "models/m.gguf"}, nil, "relative"},
@@ -95,4 +94,54 @@ func TestANamedPartCountIsBounded(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(parts("/x/a-00001-of-99999.gguf")).To(HaveLen(1))
 	g.Expect(parts("/x/a-00003-of-00003.gguf")).To(Equal([]string{"/x/a-00001-of-00003.gguf", "/x/a-00002-of-00003.gguf", "/x/a-00003-of-00003.gguf"}))
+}
+
+func TestAFileThatCannotBeReadIsListedWithoutADigestBesideThoseThatCan(t *testing.T) {
+	root := tree(t, map[string]string{"m.gguf": "abc", "gone-00001-of-00003.gguf": "1", "gone-00003-of-00003.gguf": "3",
+		"dir-00001-of-00002.gguf/x": "", "dir-00002-of-00002.gguf": "2"})
+	at := func(name string) string { return filepath.Join(root, name) }
+	for name, c := range map[string]struct {
+		opts           Options
+		want           []string
+		field, because string
+	}{
+		"a missing part": {Options{EngineURL: "http://localhost:1", ModelPath: at("gone-00001-of-00003.gguf")},
+			[]string{"gone-00001-of-00003.gguf", "-gone-00002-of-00003.gguf", "gone-00003-of-00003.gguf"}, "model_files.1.sha256", "no such file"},
+		"a part that is a folder": {Options{ModelFiles: []string{at("dir-00002-of-00002.gguf")}},
+			[]string{"-dir-00001-of-00002.gguf", "dir-00002-of-00002.gguf"}, "model_files.0.sha256", "no regular file"},
+		"one of two that are named": {Options{ModelFiles: []string{at("m.gguf"), at("lost.gguf"), at("lost.gguf")}},
+			[]string{"m.gguf", "-lost.gguf"}, "model_files.1.sha256", "no such file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			f := newMachine(t.TempDir(), tools{}.run).host(t.Context(), c.opts)
+			var got []string
+			for _, m := range f.ModelFiles {
+				mark := ""
+				if m.SHA256 == "" {
+					mark = "-"
+				}
+				got = append(got, mark+filepath.Base(m.Path))
+			}
+			g.Expect(got).To(Equal(c.want))
+			g.Expect(f.Reasons[c.field]).To(ContainSubstring(c.because))
+			g.Expect(f.Reasons).NotTo(HaveKey("model_files"))
+		})
+	}
+}
+
+func TestAFileThatCannotBeReadToItsEndKeepsItsSizeAndNoDigest(t *testing.T) {
+	g := NewWithT(t)
+	root := tree(t, map[string]string{"a.gguf": "abc", "b.gguf": string(make([]byte, 2*hashChunk))})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	m := newMachine(t.TempDir(), tools{}.run)
+	f := m.host(ctx, Options{
+		ModelFiles: []string{filepath.Join(root, "a.gguf"), filepath.Join(root, "b.gguf")},
+		Progress:   func(string, int64, int64) { cancel() }, // after the first file
+	})
+	g.Expect(f.ModelFiles).To(HaveLen(2))
+	g.Expect(f.ModelFiles[0].SHA256).To(Equal(abc))
+	g.Expect(f.ModelFiles[1]).To(Equal(fixtures.ModelFile{Path: filepath.Join(root, "b.gguf"), Bytes: 2 * hashChunk}))
+	g.Expect(f.Reasons["model_files.1.sha256"]).To(ContainSubstring("canceled"))
 }

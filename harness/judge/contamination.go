@@ -3,6 +3,10 @@ package judge
 import (
 	"fmt"
 	"strings"
+
+	"github.com/onsi/gomega/types"
+
+	"plumbline/fixtures"
 )
 
 // Leak is another request's marker in a reply.
@@ -12,20 +16,20 @@ type Leak struct {
 	InThinking bool
 }
 
-// Leaks returns every marker of another reply's request that stands in an answer or its thinking.
-func Leaks(replies []Reply) []Leak {
+// Leaks returns every marker of the plan that stands in an answer, or its thinking, to another request than its own.
+func Leaks(plan []fixtures.Planned, replies []Reply) []Leak {
 	var leaks []Leak
 	for _, r := range replies {
-		for _, other := range replies {
-			if other.Planned.ID == r.Planned.ID || other.Planned.Marker == "" {
+		for _, owner := range plan {
+			if owner.ID == r.Planned.ID || owner.Marker == "" {
 				continue
 			}
 			for _, channel := range []struct {
 				text     string
 				thinking bool
 			}{{r.Transcript.Content, false}, {r.Transcript.Reasoning, true}} {
-				if containsMarker(channel.text, other.Planned.Marker) {
-					leaks = append(leaks, Leak{r.Planned.ID, other.Planned.Marker, other.Planned.ID, channel.thinking})
+				if containsMarker(channel.text, owner.Marker) {
+					leaks = append(leaks, Leak{r.Planned.ID, owner.Marker, owner.ID, channel.thinking})
 				}
 			}
 		}
@@ -47,23 +51,23 @@ func containsMarker(text, marker string) bool {
 	}
 }
 
-// KeepApart demands of replies that were served together that none holds another's marker.
-func KeepApart() apart { return apart{} }
+// KeepApart demands of replies to requests of a plan that none holds another's marker.
+func KeepApart(plan []fixtures.Planned) types.GomegaMatcher { return apart{plan} }
 
-type apart struct{}
+type apart struct{ plan []fixtures.Planned }
 
-func (apart) Match(actual any) (bool, error) {
+func (a apart) Match(actual any) (bool, error) {
 	replies, ok := actual.([]Reply)
 	if !ok {
 		return false, fmt.Errorf("judge replies: expected a []judge.Reply, received %T", actual)
 	}
-	return len(Leaks(replies)) == 0, nil
+	return len(Leaks(a.plan, replies)) == 0, nil
 }
 
-func (apart) FailureMessage(actual any) string {
+func (a apart) FailureMessage(actual any) string {
 	var b strings.Builder
 	b.WriteString("expected replies served together to keep apart, but:")
-	for _, l := range Leaks(actual.([]Reply)) {
+	for _, l := range Leaks(a.plan, actual.([]Reply)) {
 		where := "the answer"
 		if l.InThinking {
 			where = "the thinking"

@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"plumbline/corpus"
+	"plumbline/fixtures"
 	"plumbline/harness/measure"
 	"plumbline/harness/transcript"
 )
@@ -172,11 +173,20 @@ func replies(texts ...string) []Reply {
 func TestAnothersMarkerIsALeak(t *testing.T) {
 	g := NewWithT(t)
 	apart := replies("PLB-X-1 one", "PLB-X-2 two", "PLB-X-3 and PLB-X-12, a longer number")
-	g.Expect(apart).To(KeepApart())
+	earlier := fixtures.Planned{ID: "earlier", Marker: "PLB-X-9"} // of another level, long answered
+	plan := []fixtures.Planned{earlier}
+	for _, r := range apart {
+		plan = append(plan, r.Planned)
+	}
+	g.Expect(apart).To(KeepApart(plan))
 
 	mixed := slices.Clone(apart)
+	mixed[0].Transcript = &transcript.Transcript{Content: "PLB-X-1 one, PLB-X-9"}
 	mixed[1].Transcript = &transcript.Transcript{Content: "PLB-X-2 two", Reasoning: "as PLB-X-3 said"}
-	g.Expect(mixed).NotTo(KeepApart())
-	g.Expect(Leaks(mixed)).To(ConsistOf(Leak{ID: "b", Marker: "PLB-X-3", Owner: "c", InThinking: true}))
-	g.Expect(KeepApart().FailureMessage(mixed)).To(ContainSubstring("the thinking of b holds PLB-X-3, the marker of c"))
+	g.Expect(mixed).NotTo(KeepApart(plan))
+	g.Expect(Leaks(plan, mixed)).To(ConsistOf(
+		Leak{ID: "a", Marker: "PLB-X-9", Owner: "earlier"},
+		Leak{ID: "b", Marker: "PLB-X-3", Owner: "c", InThinking: true},
+	))
+	g.Expect(KeepApart(plan).FailureMessage(mixed)).To(ContainSubstring("the thinking of b holds PLB-X-3, the marker of c"))
 }

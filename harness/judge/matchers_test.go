@@ -15,7 +15,7 @@ func reply() Reply {
 	return Reply{
 		Planned:    fixtures.Planned{ID: "performance-short-r1"},
 		Exchange:   &fixtures.Exchange{ID: "performance-short-r1", End: fixtures.End{Kind: fixtures.EndClose, At: 2 * time.Second}},
-		Transcript: &transcript.Transcript{Events: []transcript.Event{{Data: []byte("[DONE]")}}},
+		Transcript: &transcript.Transcript{Content: "yes", Events: []transcript.Event{{Data: []byte("[DONE]")}}},
 		Figures:    measure.Figures{Status: measure.Completed},
 	}
 }
@@ -31,6 +31,10 @@ func TestMatchersFailWithTheirEvidence(t *testing.T) {
 			r.Figures.Status, r.Figures.Error = measure.Failed, measure.Known("HTTP 503: loading", "response")
 		}, "HTTP 503: loading"},
 		{"adds up", AddUp(), func(r *Reply) { r.Figures.Broken = []string{"cached exceeds prompt"} }, "cached exceeds prompt"},
+		{"says something", SaySomething(), func(r *Reply) {
+			r.Transcript.Content, r.Transcript.Reasoning = " ", "so"
+			r.Figures.FinishReason = measure.Known("stop", "choice 0")
+		}, "no answer text (2 bytes of thinking)"},
 		{"answers", AnswerAsAsked(), func(r *Reply) { r.Evaluation = &Evaluation{Reason: "no answer text"} }, "no answer text"},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
@@ -51,7 +55,7 @@ func TestMatchersFailWithTheirEvidence(t *testing.T) {
 
 func TestAMatcherRefusesWhatIsNoReply(t *testing.T) {
 	g := NewWithT(t)
-	for _, matcher := range []interface{ Match(any) (bool, error) }{AddUp(), KeepApart()} {
+	for _, matcher := range []interface{ Match(any) (bool, error) }{AddUp(), KeepApart(nil)} {
 		_, err := matcher.Match("text")
 		g.Expect(err).To(MatchError(ContainSubstring("received string")))
 	}

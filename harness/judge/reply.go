@@ -3,6 +3,7 @@ package judge
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"plumbline/corpus"
 	"plumbline/fixtures"
@@ -19,6 +20,17 @@ type Reply struct {
 	Figures    measure.Figures
 	// Evaluation is the verdict on the answer; nil where the plan has no answer key.
 	Evaluation *Evaluation
+}
+
+// Light is the reply without the bytes it was read from and the events but for the last: what a verdict on many replies
+// together needs.
+func (r Reply) Light() Reply {
+	e, t := *r.Exchange, *r.Transcript
+	e.Pieces = nil
+	t.Events = slices.Clone(t.Events[max(0, len(t.Events)-1):])
+	t.Deltas = nil
+	r.Exchange, r.Transcript = &e, &t
+	return r
 }
 
 // NewReply reads, measures and judges an exchange.

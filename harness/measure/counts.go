@@ -21,7 +21,7 @@ func (m *measurer) tokens() {
 	g := t.Timings
 	if g == nil {
 		g = &transcript.Timings{}
-	} else {
+	} else if g.PromptMS != nil || g.PredictedMS != nil { // a block without them tells no time
 		f.Basis = EngineBasis
 	}
 	f.InputTokens = count(u.PromptTokens, "usage.prompt_tokens of the last usage object", t.Usage != nil, noUsage)

@@ -3,6 +3,8 @@ package measure
 import (
 	"fmt"
 	"math"
+	"strconv"
+	"strings"
 
 	"plumbline/corpus"
 	"plumbline/harness/transcript"
@@ -122,7 +124,7 @@ func (m *measurer) crossCheck(t *transcript.Timings) {
 	n := float64(f.DecodeTokens.Value)
 	rate, seconds := *t.PredictedPerSecond, *t.PredictedMS/1000
 	implied := rate * seconds
-	tolerance := crossTolerance(rate, seconds)
+	tolerance := crossTolerance(rate, *t.PredictedMS)
 	all, after := math.Abs(implied-n) <= tolerance, math.Abs(implied-(n-1)) <= tolerance
 	source := "timings.predicted_n, which predicted_per_second × predicted_ms confirms"
 	switch {
@@ -140,14 +142,17 @@ func (m *measurer) crossCheck(t *transcript.Timings) {
 	}
 }
 
-// crossTolerance is how many tokens rate × time may miss the count by. Engines round the rate to 0.1 tokens/s and the
-// time to 0.1 ms, so the product misses by up to 0.05 tokens a second of decoding and 0.00005 s of tokens. A rate with
-// more decimals was not rounded so, and has no such allowance: its convention can be told however long it decoded.
-func crossTolerance(rate, seconds float64) float64 {
-	const slack = 0.01 // rounding to more decimals, and floating point
-	tolerance := slack + rate*0.00005
-	if tenths := rate * 10; math.Abs(tenths-math.Round(tenths)) < 1e-6 {
-		tolerance += 0.05 * seconds
-	}
-	return tolerance
+// crossTolerance is how many tokens rate × time may miss the count by: what rounding both to the decimals they were sent
+// with can do. Half a unit of a rate's last decimal counts for every second of decoding, so the allowance grows with it: by
+// 0.05 tokens a second where an engine rounds to 0.1 tokens/s. A rate sent whole is taken for one of those.
+func crossTolerance(rate, milliseconds float64) float64 {
+	const slack = 0.01 // floating point, and decimals that were sent as zeros
+	perSecond := math.Pow10(-max(decimalsOf(rate), 1)) / 2
+	return slack + perSecond*milliseconds/1000 + rate*math.Pow10(-decimalsOf(milliseconds))/2/1000
+}
+
+// decimalsOf is how many decimals the shortest way to write x has.
+func decimalsOf(x float64) int {
+	_, decimals, _ := strings.Cut(strconv.FormatFloat(x, 'f', -1, 64), ".")
+	return len(decimals)
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+
+	"plumbline/harness/transcript"
 )
 
 func TestEngineSecondsThatCannotBeTrueAreUnknown(t *testing.T) {
@@ -69,6 +71,8 @@ func TestTheDecodeConvention(t *testing.T) {
 		"long, not rounded":        {512, 20000, some(25.55), AfterFirst, false},
 		"long, with more decimals": {512, 20001.37, some(511 / 20.00137), AfterFirst, false},
 		"at the tolerance's edge":  {512, 9000, some(56.9), AllTokens, false},
+		"two decimals":             {512, 12377.3, some(41.37), AllTokens, false},
+		"whole milliseconds":       {512, 12377, some(41.37), AllTokens, false},
 		"contradiction":            {512, 1477.6, some(86.6), NotDetermined, true},
 		"no rate":                  {128, 1477.6, nil, NotDetermined, false},
 	} {
@@ -84,4 +88,22 @@ func TestTheDecodeConvention(t *testing.T) {
 			NewWithT(t).Expect(f.DecodeTPS.Known).To(BeFalse(), name)
 		}
 	}
+}
+
+func TestABlockOfTimingsThatTellsNoTimeLeavesTheRatesToTheClient(t *testing.T) {
+	g := NewWithT(t)
+	e, tr := whole()
+	tr.Timings = &transcript.Timings{Raw: []byte(`{"queue_ms":3}`)}
+	f := Of(e, tr)
+	g.Expect(f.Basis).To(Equal(ClientBasis))
+	g.Expect(f.DecodeTPS).To(Equal(f.ClientDecodeTPS))
+	g.Expect(f.DecodeTPS.Known).To(BeTrue())
+	explained(t, f)
+}
+
+func TestAnErrorsTextCannotWriteOverATerminal(t *testing.T) {
+	g := NewWithT(t)
+	e, tr := whole()
+	tr.Error = &transcript.APIError{Message: "no\x1b[2J room\x1b]0;title\x07"}
+	g.Expect(Of(e, tr).Error.Value).To(HaveSuffix("no [2J room ]0;title "))
 }

@@ -3,6 +3,7 @@ package measure
 import (
 	"fmt"
 	"strings"
+	"unicode"
 
 	"plumbline/fixtures"
 	"plumbline/harness/transcript"
@@ -107,6 +108,13 @@ func (m *measurer) fail(source, what, details string) {
 	m.f.Error = Known(bounded(what), source)
 }
 
+func printable(r rune) rune {
+	if unicode.IsControl(r) {
+		return ' '
+	}
+	return r
+}
+
 // serverText is what the server said of its error, in one line.
 func serverText(a *transcript.APIError) string {
 	if a == nil {
@@ -119,7 +127,9 @@ func serverText(a *transcript.APIError) string {
 	return s
 }
 
+// bounded is s without control characters, which a server could use to write over a terminal, and not too long.
 func bounded(s string) string {
+	s = strings.Map(printable, s)
 	r := []rune(s)
 	if len(r) <= errorLimit {
 		return s

@@ -8,9 +8,6 @@ import (
 	"plumbline/fixtures"
 )
 
-// CaseModel is the model that a case's request names when nobody says which: the cases' replies are of that name.
-const CaseModel = "synth-8b"
-
 // CaseCall is one request of a case, spelled out.
 type CaseCall struct {
 	Name         string        // of the exchange; "" where the case has only one
@@ -25,7 +22,7 @@ type CaseCall struct {
 // the prompt is made of the task. Only the replies of a live engine depend on the prompt's words.
 func Case(c *fixtures.Case, model string) ([]CaseCall, error) {
 	if model == "" {
-		model = CaseModel
+		model = fixtures.CaseModel
 	}
 	if len(c.Exchanges) == 0 {
 		call, err := caseCall(c.Request, model, "")

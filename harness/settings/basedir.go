@@ -19,22 +19,33 @@ func BaseDir() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find base directory: %w", err)
 	}
-	return baseDir(cwd), nil
+	dir, _ := baseDir(cwd)
+	return dir, nil
 }
 
-// baseDir stops at the first go.mod upwards: a folder of another module belongs to that one.
-func baseDir(cwd string) string {
+// SourceTree is the root of this module's source tree, when the process runs inside it.
+func SourceTree() (string, bool) {
+	cwd, err := os.Getwd()
+	if err != nil {
+		return "", false
+	}
+	return baseDir(cwd)
+}
+
+// baseDir stops at the first go.mod upwards: a folder of another module belongs to that one. inside says whether the
+// directory is the root of this module's source tree.
+func baseDir(cwd string) (dir string, inside bool) {
 	for dir := cwd; ; {
 		data, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 		if err == nil {
 			if modfile.ModulePath(data) == modulePath {
-				return dir
+				return dir, true
 			}
-			return cwd
+			return cwd, false
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			return cwd
+			return cwd, false
 		}
 		dir = parent
 	}

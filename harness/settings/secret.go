@@ -14,9 +14,6 @@ const maxCredential = 16 << 10
 // Secret is a text that no way of printing or encoding shows.
 type Secret struct{ text string }
 
-// NewSecret wraps a text.
-func NewSecret(text string) Secret { return Secret{text} }
-
 // Reveal is the text itself, for the one place that sends it.
 func (s Secret) Reveal() string { return s.text }
 

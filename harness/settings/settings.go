@@ -47,7 +47,7 @@ type Settings struct {
 	TimeoutConnect    time.Duration `flag:"timeout-connect" default:"10s" help:"longest wait for a connection, TLS included; a server on any network that answers at all does so well within it"`
 	TimeoutFirstByte  time.Duration `flag:"timeout-first-byte" default:"10m" help:"longest wait from dispatch to the first byte of the body; some servers send nothing before a long prompt has been read, which takes minutes on slow machines"`
 	TimeoutFirstToken time.Duration `flag:"timeout-first-token" default:"10m" help:"longest wait from dispatch to the first token; servers that send headers and keep-alive comments at once are held to this one while they read the prompt"`
-	TimeoutIdle       time.Duration `flag:"timeout-idle" default:"2m" help:"longest pause between two data events once tokens flow; comments do not count, so a stalled server cannot hide behind them"`
+	TimeoutIdle       time.Duration `flag:"timeout-idle" default:"6m" help:"longest pause in the body once its first byte came; until the first token any byte ends a pause, as some servers are silent for five minutes while they read a prompt; afterwards only a complete data event does, so a stalled server cannot hide behind comments"`
 	TimeoutTotal      time.Duration `flag:"timeout-total" default:"30m" help:"longest time for one request as a whole; a shorter one also shortens the other time-outs that are left at their default"`
 	MaxBody           int64         `flag:"max-body" kind:"bytes" default:"64MiB" help:"most bytes of one reply that are kept; a longer reply ends as an error"`
 

@@ -47,7 +47,7 @@ func TestNothingSetGivesTheDocumentedDefaults(t *testing.T) {
 	g.Expect(s.MockPace).To(Equal("fast"))
 	g.Expect(s.TimeoutConnect).To(Equal(10 * time.Second))
 	g.Expect(s.TimeoutFirstToken).To(Equal(10 * time.Minute))
-	g.Expect(s.TimeoutIdle).To(Equal(2 * time.Minute))
+	g.Expect(s.TimeoutIdle).To(Equal(6*time.Minute), "some servers are silent for up to five minutes while they read a prompt")
 	g.Expect(s.TimeoutTotal).To(Equal(30 * time.Minute))
 	g.Expect(s.MaxBody).To(Equal(int64(64 << 20)))
 	g.Expect(s.From("profile")).To(Equal(FromDefault))
@@ -201,12 +201,18 @@ func TestBaseDirectory(t *testing.T) {
 	root := t.TempDir()
 	deep := filepath.Join(root, "suites", "inner")
 	g.Expect(os.MkdirAll(deep, 0o700)).To(Succeed())
-	g.Expect(baseDir(deep)).To(Equal(deep), "outside any module")
+	expect := func(from, dir string, inside bool, why string) {
+		t.Helper()
+		got, in := baseDir(from)
+		g.Expect(got).To(Equal(dir), why)
+		g.Expect(in).To(Equal(inside), why)
+	}
+	expect(deep, deep, false, "outside any module")
 	writeFile(t, root, "go.mod", "// comment\nmodule plumbline\n\ngo 1.26\n")
-	g.Expect(baseDir(deep)).To(Equal(root))
-	g.Expect(baseDir(root)).To(Equal(root))
+	expect(deep, root, true, "below the root")
+	expect(root, root, true, "the root")
 	writeFile(t, filepath.Join(root, "suites"), "go.mod", "module plumbline.example/other\n")
-	g.Expect(baseDir(deep)).To(Equal(deep), "inside another module")
+	expect(deep, deep, false, "inside another module")
 }
 
 func TestUsageListsEverySettingUnderItsThreeNames(t *testing.T) {

@@ -26,6 +26,18 @@ func (s *Settings) Redacted() json.RawMessage {
 	return b.Bytes()
 }
 
+// Chosen is a line for every setting that somebody chose, as Redacted shows it: "url: http://… (flag)".
+func (s *Settings) Chosen() []string {
+	var lines []string
+	v := reflect.ValueOf(s).Elem()
+	for _, f := range fields {
+		if from := s.From(f.flag); from != FromDefault {
+			lines = append(lines, fmt.Sprintf("%s: %v (%s)", f.flag, s.display(f, v.Field(f.index)), from))
+		}
+	}
+	return lines
+}
+
 func (s *Settings) display(f field, v reflect.Value) any {
 	o := s.origins[f.flag]
 	if (f.kind == kindPath || f.kind == kindNameOrFile) && o.texts != nil {

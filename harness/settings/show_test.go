@@ -20,7 +20,7 @@ const secretText = "sk-topsecret"
 
 func TestASecretIsShownByNoWayOfPrinting(t *testing.T) {
 	g := NewWithT(t)
-	s := NewSecret(secretText)
+	s := Secret{secretText}
 	holder := struct {
 		Key Secret
 		Ptr *Secret

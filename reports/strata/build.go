@@ -1,6 +1,7 @@
 package strata
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -103,16 +104,15 @@ func (b *builder) document(outputsSHA256 string) *Document {
 	d.Summaries = b.summaries(d.Requests)
 	d.ConcurrencyRounds = b.rounds()
 	d.Quality = countVerdicts(d.Requests)
-	checks := newChecker(h.Plan, b.figures)
-	d.Extensions = b.extensions(d, checks)
-	b.judge(d, checks)
+	d.Extensions = b.extensions(d)
+	b.judge(d)
 	return d
 }
 
 // judge fills in the run: when it was, how long it took, and whether it conforms.
-func (b *builder) judge(d *Document, checks *checker) {
+func (b *builder) judge(d *Document) {
 	h := &b.run.Header
-	s := b.standing(d, checks)
+	s := b.standing(d)
 	d.Extensions.StatusReasons, d.Extensions.StatusReasonCodes = s.reasons()
 	d.Run = Run{
 		ID: h.RunID, StartedAt: h.StartedAt.UTC().Format(time.RFC3339), Status: s.status(),
@@ -202,11 +202,8 @@ func pointed[T any](v *T, reason string) Null[T] {
 
 // figure takes over a figure with its reason, or with the fallback where it has none of its own.
 func figure[T any](m measure.Maybe[T], fallback string) Null[T] {
-	switch {
-	case m.Known:
-		return Some(m.Value)
-	case m.Reason != "":
-		return None[T](m.Reason)
+	if !m.Known {
+		return None[T](cmp.Or(m.Reason, fallback))
 	}
-	return None[T](fallback)
+	return Some(m.Value)
 }

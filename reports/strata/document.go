@@ -182,7 +182,7 @@ type Request struct {
 	Metrics         Metrics      `json:"metrics"`
 	Sources         Sources      `json:"sources"`
 	FirstDeltaKind  Null[string] `json:"first_delta_kind"` // reasoning, content, tool_call
-	// TokenAccountingNote is set when two counts of one thing differ.
+	// TokenAccountingNote is set when two counts of one thing differ, or the output passes its budget.
 	TokenAccountingNote Null[string]     `json:"token_accounting_note"`
 	Evaluation          Null[Evaluation] `json:"evaluation"` // sanity only
 }
@@ -268,6 +268,16 @@ type ConcurrencyRound struct {
 	Slowest Null[Number] `json:"slowest_decode_tps"`
 	Fastest Null[Number] `json:"fastest_decode_tps"`
 	Spread  Null[Number] `json:"slowest_to_fastest"`
+	// ForeignMarkers are the markers of other requests, of this round or any other, in the round's replies.
+	ForeignMarkers []ForeignMarker `json:"foreign_markers"`
+}
+
+// ForeignMarker is the marker of one request in the reply to another.
+type ForeignMarker struct {
+	RequestID  string `json:"request_id"` // whose reply holds it
+	Marker     string `json:"marker"`
+	Owner      string `json:"owner"` // the request that it was given to
+	InThinking bool   `json:"in_thinking"`
 }
 
 // Quality counts the sanity verdicts. A request that was not sent, or failed, has not passed.
@@ -313,6 +323,11 @@ type Extensions struct {
 	ClientDecodeTPS        Ordered[Null[Number]] `json:"client_decode_tps"`
 	RepetitionDrift        Ordered[Drift]        `json:"repetition_drift"`
 	ClockResolutionSeconds Null[Number]          `json:"clock_resolution_s"` // 9 decimals
+	// ServedModelsBefore and ServedModelsAfter are the ids of the models that the engine said it served, before the run and after its last request.
+	ServedModelsBefore Null[[]string] `json:"served_models_before"`
+	ServedModelsAfter  Null[[]string] `json:"served_models_after"`
+	// Notes say what the figures of this document do not.
+	Notes []string `json:"notes"`
 }
 
 // Drift is the relative change of a rate from the first repetition of a case to its last, 6 decimals: 0.2 means that the

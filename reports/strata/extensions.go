@@ -1,12 +1,18 @@
 package strata
 
 import (
+	"cmp"
+	"slices"
+	"strings"
+
 	"plumbline/corpus"
+	"plumbline/harness/judge"
 	"plumbline/harness/measure"
 )
 
-func (b *builder) extensions(d *Document, checks *checker) Extensions {
+func (b *builder) extensions(d *Document) Extensions {
 	h := &b.run.Header
+	checks := judge.Prompts(h.Plan, b.figures)
 	x := Extensions{
 		Suite: Suite, Runner: Runner,
 		StartedEngine:        h.Engine.Started,
@@ -19,36 +25,79 @@ func (b *builder) extensions(d *Document, checks *checker) Extensions {
 		EngineKind:           told(h.Engine.Kind, whyNoKind),
 		EngineName:           told(h.Engine.Name, whyEngineSilent),
 		EngineCommit:         told(h.Engine.Commit, whyEngineSilent),
-		TimingBasis:          b.timingBasis(d),
+		TimingBasis:          timingBasis(d.Requests),
 		DecodeConvention:     b.decodeConvention(),
 		ClientDecodeTPS:      Ordered[Null[Number]]{},
 		RepetitionDrift:      b.drift(d.Requests),
 
 		ClockResolutionSeconds: None[Number](whyNoResolution),
+		ServedModelsBefore:     models(h.Engine.ServedModels),
+		ServedModelsAfter:      None[[]string](whyNotAskedAgain),
+		Notes:                  notes(d.Summaries),
+	}
+	if b.run.After != nil {
+		x.ServedModelsAfter = models(b.run.After.ServedModels)
 	}
 	if h.ClockResolution > 0 {
 		x.ClockResolutionSeconds = b.seconds(h.ClockResolution, clockDecimals)
 	}
 	for _, p := range h.Plan {
-		x.RequestChecks = append(x.RequestChecks, Member[RequestCheck]{p.ID, checks.check(p.ID)})
+		x.RequestChecks = append(x.RequestChecks, Member[RequestCheck]{p.ID, requestCheck(checks.Check(p.ID))})
 		reason := whyNotSent
 		if _, sent := b.replies[p.ID]; sent {
 			reason = whyNoClientRate
 		}
-		x.ClientDecodeTPS = append(x.ClientDecodeTPS, Member[Null[Number]]{p.ID,
-			b.decimalOr(b.figures[p.ID].ClientDecodeTPS, rateDecimals, reason)})
+		rate := b.figures[p.ID].ClientDecodeTPS
+		rate.Reason = cmp.Or(rate.Reason, reason)
+		x.ClientDecodeTPS = append(x.ClientDecodeTPS, Member[Null[Number]]{p.ID, b.decimal(rate, rateDecimals)})
 	}
 	return x
 }
 
-// timingBasis is the one clock that all rates of the run are from.
-func (b *builder) timingBasis(d *Document) Null[string] {
+// models are names that the engine told; none at all tell nothing.
+func models(names []string) Null[[]string] {
+	if len(names) == 0 {
+		return None[[]string](whyNoModels)
+	}
+	valid := make([]string, len(names))
+	for i, name := range names {
+		valid[i] = cmp.Or(strings.ToValidUTF8(name, "\uFFFD"), unnamed)
+	}
+	return Some(valid)
+}
+
+// notes are what a reader must know of the figures that are there.
+func notes(summaries []Summary) []string {
+	notes := []string{}
+	if hasRate(summaries, shortCase, "prompt_tps") {
+		notes = append(notes, noteFixedCost)
+	}
+	if slices.ContainsFunc(summaries, func(s Summary) bool { return s.Metric == "total_s" && s.N > 0 }) {
+		notes = append(notes, noteTotals)
+	}
+	return notes
+}
+
+// shortCase is the performance case whose prompt is too short for a rate.
+const shortCase = "short"
+
+func hasRate(summaries []Summary, caseID, metric string) bool {
+	return slices.ContainsFunc(summaries, func(s Summary) bool { return s.CaseID == caseID && s.Metric == metric && s.N > 0 })
+}
+
+// timingBasis is the one clock that all decode rates of a run are from: a rate of the engine's clock stands beside its
+// seconds.
+func timingBasis(requests []Request) Null[string] {
 	basis := ""
-	for _, r := range d.Requests {
+	for _, r := range requests {
 		if _, known := r.Metrics.DecodeTPS.Get(); !known {
 			continue
 		}
-		switch mine := string(b.figures[r.ID].Basis); basis {
+		mine := string(measure.ClientBasis)
+		if _, known := r.Timings.Decode.Get(); known {
+			mine = string(measure.EngineBasis)
+		}
+		switch basis {
 		case "", mine:
 			basis = mine
 		default:

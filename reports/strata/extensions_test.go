@@ -6,6 +6,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"plumbline/harness/measure"
+	"plumbline/harness/transcript"
 )
 
 func TestRatesOfTheClientsClockSayWhoseTheyAre(t *testing.T) {
@@ -69,6 +70,33 @@ func TestTheDriftComparesTheLastRepetitionWithTheFirst(t *testing.T) {
 	drift, _ := d.Extensions.RepetitionDrift.Get("prompt-4k")
 	decode, _ := drift.DecodeTPS.Get()
 	g.Expect(decode.String()).To(Equal("0.323755"), "125.854186 against 95.073626")
+}
+
+func TestARoundShowsEveryMarkerOfAnotherRequest(t *testing.T) {
+	g := NewWithT(t)
+	run, all := referenceRun(t), referenceReplies(t)
+	withStage(run, all, 2, 2)
+	for i, p := range run.Header.Plan[22:] {
+		run.Header.Plan[22+i].Marker = "M-" + p.ID
+	}
+	all.say("concurrency-c2-r1-1", &transcript.Transcript{Content: "M-concurrency-c2-r1-1 is mine"})
+	all.say("concurrency-c2-r1-2", &transcript.Transcript{Content: "M-concurrency-c2-r1-2 is mine", Reasoning: "what is M-concurrency-c2-r2-1?"})
+	all.say("concurrency-c2-r2-1", &transcript.Transcript{Content: "after M-concurrency-c2-r1-1"})
+	d, data := mustBuild(t, run, all)
+	g.Expect(d.ConcurrencyRounds[0].ForeignMarkers).To(Equal([]ForeignMarker{
+		{"concurrency-c2-r1-2", "M-concurrency-c2-r2-1", "concurrency-c2-r2-1", true},
+	}), "a marker of any other round, by its owner")
+	g.Expect(d.ConcurrencyRounds[1].ForeignMarkers).To(Equal([]ForeignMarker{
+		{"concurrency-c2-r2-1", "M-concurrency-c2-r1-1", "concurrency-c2-r1-1", false},
+	}))
+	g.Expect(d.Run.Status).To(Equal(Conforming), "the stage is optional")
+	g.Expect(Validate(data, nil)).To(BeEmpty())
+}
+
+func TestNotesSayWhatTheFiguresDoNot(t *testing.T) {
+	g := NewWithT(t)
+	d, _ := mustBuild(t, referenceRun(t), referenceReplies(t))
+	g.Expect(d.Extensions.Notes).To(HaveExactElements(noteFixedCost, noteTotals))
 }
 
 func TestRoundsCountTheirRepliesTogether(t *testing.T) {

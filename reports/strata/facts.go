@@ -34,11 +34,14 @@ func (b *builder) hardware() Hardware {
 	h := &b.run.Header.Host
 	gpus := make([]GPU, len(h.GPUs))
 	for i, g := range h.GPUs {
+		why := func(part, otherwise string) string {
+			return cmp.Or(h.Reasons[fmt.Sprintf("gpus.%d.%s", i, part)], otherwise)
+		}
 		gpus[i] = GPU{
-			DeviceIndex: g.DeviceIndex, Name: told(g.Name, whyNoPartName),
-			MemoryBytes: positive(g.MemoryBytes, cmp.Or(h.Reasons[fmt.Sprintf("gpus.%d.memory_bytes", i)], whyNoMemory)),
-			MemoryKind:  told(g.MemoryKind, whyNoMemory),
-			PowerLimitW: None[Number](cmp.Or(h.Reasons[fmt.Sprintf("gpus.%d.power_limit_w", i)], whyNoPowerLimit)),
+			DeviceIndex: g.DeviceIndex, Name: told(g.Name, why("name", whyNoPartName)),
+			MemoryBytes: positive(g.MemoryBytes, why("memory_bytes", whyNoMemory)),
+			MemoryKind:  told(g.MemoryKind, why("memory_kind", whyNoMemoryKind)),
+			PowerLimitW: None[Number](why("power_limit_w", whyNoPowerLimit)),
 		}
 		if g.PowerLimitW != nil {
 			gpus[i].PowerLimitW = b.number(*g.PowerLimitW, asMeasured)

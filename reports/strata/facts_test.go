@@ -41,6 +41,25 @@ func TestAnEmptyListOfFactsIsKnownToBeEmptyUnlessAReasonSaysOtherwise(t *testing
 	}
 }
 
+func TestAPartOfAGPUThatWasNotToldHasItsOwnReason(t *testing.T) {
+	g := NewWithT(t)
+	run := referenceRun(t)
+	run.Header.Host.GPUs = []fixtures.GPU{{Name: "one"}, {MemoryBytes: 1 << 30}}
+	run.Header.Host.Reasons = map[string]string{"gpus.0.memory_bytes": "it is shared", "gpus.1.power_limit_w": "no right to ask"}
+	d, data := mustBuild(t, run, referenceReplies(t))
+	for at, want := range map[string]string{
+		"/hardware/gpus/0/memory_bytes": "it is shared", "/hardware/gpus/0/memory_kind": whyNoMemoryKind,
+		"/hardware/gpus/0/power_limit_w": whyNoPowerLimit,
+		"/hardware/gpus/1/name":          whyNoPartName, "/hardware/gpus/1/memory_kind": whyNoMemoryKind,
+		"/hardware/gpus/1/power_limit_w": "no right to ask",
+	} {
+		reason, _ := d.Missing.Get(at)
+		g.Expect(reason).To(Equal(want), at)
+	}
+	g.Expect(d.Hardware.GPUs.value[1].MemoryBytes).To(Equal(Some(int64(1 << 30))))
+	g.Expect(Validate(data, nil)).To(BeEmpty())
+}
+
 func TestWhatOnlyTheOperatorKnowsNamesItsFlag(t *testing.T) {
 	g := NewWithT(t)
 	run := referenceRun(t)

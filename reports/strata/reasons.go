@@ -1,8 +1,13 @@
 package strata
 
-import "fmt"
+import (
+	"fmt"
+
+	"plumbline/fixtures"
+)
 
 // All words that a document says about itself stand in this file: why a value is null, and why a run does not conform.
+// Why a prompt could not be checked is said by the judge, and why a figure is not known by whoever measured it.
 
 // Reasons of nulls that do not depend on the run.
 const (
@@ -10,7 +15,7 @@ const (
 	whyNotInDocument = "this document does not hold the value"
 
 	whyNoCardRevision = "profiles do not name a revision of the model's card"
-	whyNoRunnerCommit = "this program was built without version control data"
+	whyNoRunnerCommit = "the build did not name its source commit, or the source tree had changes beside it"
 	whyNoRunnerVer    = "this program was built without a version"
 
 	whyWarmupUnsent     = "the clock starts with the warm-up, and that was not sent"
@@ -45,6 +50,7 @@ const (
 	whyUnread          = "this machine does not tell"
 	whyNoPowerLimit    = "the vendor's tool does not tell the power limit"
 	whyNoMemory        = "the vendor's tool does not tell the memory"
+	whyNoMemoryKind    = "the vendor's tool does not tell the kind of memory"
 	whyNoPartName      = "the vendor's tool does not tell its name"
 	whyNoPartVersion   = "its version could not be read"
 
@@ -56,6 +62,8 @@ const (
 	whyOptionUnseen     = "the engine does not show this option of its own; note it with --track-notes"
 	whyNoCapacity       = "the engine does not tell how many requests it serves at once; --server-capacity says it"
 	whyNoTemplate       = "the engine does not show its chat template, so none is among the artifacts"
+	whyNoModels         = "the engine did not name the models that it serves"
+	whyNotAskedAgain    = "the engine was not asked again after the last request, or could not be"
 	whyNoRequestsServed = "the engine does not count the requests that it has served"
 
 	whyHashSkipped  = "hashing the model files was declined with --skip-model-hash"
@@ -69,19 +77,6 @@ func undeclared(flag string) string {
 	return fmt.Sprintf("only the operator can know this; %s declares it", flag)
 }
 
-// Reasons of nulls among the checks of a request.
-const (
-	whyNotPlanned      = "the plan has no such request"
-	whyPrefixUncounted = "what the prompt shares with others of the plan was not counted in tokens"
-	whyNotPinned       = "this prompt's length is not pinned for the profile's model yet"
-	whyNoInput         = "the number of input tokens is not known"
-	whyNoCached        = "how much of the prompt came from a cache is not known"
-	whyUncounted       = "neither the engine nor the profile's tokenizer counted the user text"
-	whyToolsInHead     = "the offered tools are part of what surrounds the user text, and differ between requests"
-	whyNoneToCompare   = "no other request without tools has been measured to compare with"
-	whyOtherTokenizer  = "the short prompts disagree with the profile's token counts: the engine uses another tokenizer"
-)
-
 // statusReason is one way for a run not to conform: a stable code, a fixed sentence, and when it holds.
 type statusReason struct {
 	code, sentence string
@@ -91,23 +86,25 @@ type statusReason struct {
 // statusReasons in the order in which a document lists them (ours, except model-file reasons: ref).
 var statusReasons = []statusReason{
 	{"engine_mock", "the engine is the mock built into this program, so nothing here describes a real one",
-		func(s *standing) bool { return s.run.Header.Engine.Kind == "mock" }},
+		func(s *standing) bool {
+			return s.run.Header.Engine.Kind == "mock" || s.run.Header.Engine.Name == fixtures.MockEngine
+		}},
 	{"engine_replay", "the engine replays recorded exchanges, so nothing here was measured anew",
 		func(s *standing) bool { return s.run.Header.Engine.Kind == "replay" }},
 	{"engine_refused", "the engine could not be used at all",
 		func(s *standing) bool { return s.run.Header.Refusal != "" }},
 	{"run_interrupted", "the run was cut short before its last required request",
 		func(s *standing) bool {
-			return s.requiredSkipped > 0 && s.run.End != nil && s.run.End.Interrupted != ""
+			return s.skipped > 0 && s.run.End != nil && s.run.End.Interrupted != ""
 		}},
 	{"record_torn", "the record ends inside a line",
 		func(s *standing) bool { return s.run.Torn }},
 	{"record_without_end", "the record has no closing line: the program was stopped before it could write one",
 		func(s *standing) bool { return s.run.End == nil }},
 	{"required_request_skipped", "a required request was not sent",
-		func(s *standing) bool { return s.requiredSkipped > 0 }},
+		func(s *standing) bool { return s.skipped > 0 }},
 	{"required_request_failed", "a required request failed",
-		func(s *standing) bool { return s.requiredFailed > 0 }},
+		func(s *standing) bool { return s.failed > 0 }},
 	{"model_hash_skipped", "the operator declined to have the model files hashed",
 		func(s *standing) bool { return s.unhashed == whyHashSkipped }},
 	{"model_file_not_on_host", "the model files are not on this host to be hashed",
@@ -116,16 +113,20 @@ var statusReasons = []statusReason{
 		func(s *standing) bool { return s.unhashed == whyPathUntold }},
 	{"prompt_reuse", "the engine took more of a required prompt from a cache than prompts of the plan have in common",
 		func(s *standing) bool { return s.reused }},
+	{"reuse_unchecked", "the engine did not say how much of a measured prompt came from a cache",
+		func(s *standing) bool { return s.reuseUnchecked }},
 	{"length_outside_tolerance", "the engine counted a required prompt longer or shorter than it is",
 		func(s *standing) bool { return s.lengthOff }},
-	{"length_unchecked", "prompt lengths could not be checked, because the engine uses a tokenizer that the corpus does not know",
-		func(s *standing) bool { return s.otherTokenizer }},
+	{"length_unchecked", "whether a measured prompt was read whole could not be checked, for want of counts by the engine's own tokenizer",
+		func(s *standing) bool { return s.lengthUnchecked }},
 	{"settings_overridden", "the operator changed sampling or budgets of the profile",
 		func(s *standing) bool { return len(s.run.Header.Profile.Overridden) > 0 }},
 	{"corpus_not_protocol", "the prompts, or the plan made of them, are not the protocol's own",
 		func(s *standing) bool { return !s.run.Header.Protocol.BuiltIn || !isProtocolPlan(s.run.Header.Plan) }},
 	{"served_model_changed", "the engine no longer served the same model after the last request",
 		func(s *standing) bool { return s.modelChanged() }},
+	{"after_untold", "the engine did not say after the last request which models it serves, so that a change would go unseen",
+		func(s *standing) bool { return s.afterUntold() }},
 	{"other_requests_served", "the engine served requests of others while it was measured",
 		func(s *standing) bool { return s.foreignRequests() > 0 }},
 }
@@ -137,9 +138,18 @@ const (
 	verdictUnsent    = "not judged: the request was not sent"
 	verdictNoKey     = "not judged: the case has no answer key"
 	sourceNone       = "not available: %s"
+	noteOverBudget   = "the reply has %d output tokens, against its budget of %d"
 	noteCountsDiffer = "the counts of this request do not add up, and the server does not say why"
 	sourceUnsaid     = "not recorded"
 	sourceClientRate = "; decode_tps: %s"
 	excludedStatus   = "the status of the request is %s"
 	excludedBasis    = "this rate is from the client's clock, others of the run are from the engine's"
+)
+
+// Words about the figures.
+const (
+	unnamed       = "(no name)"
+	noteFixedCost = "prompt_tps of the case short is a fixed cost spread over a few tokens, not a rate of reading"
+	noteTotals    = "total_s mixes replies that ended by themselves with replies that ran into their budget: rates and first-token times compare, totals do not"
+	textFixedCost = "prefill of short is a fixed cost, not a rate"
 )

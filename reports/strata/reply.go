@@ -3,6 +3,7 @@ package strata
 import (
 	"time"
 
+	"plumbline/corpus"
 	"plumbline/fixtures"
 	"plumbline/harness/judge"
 	"plumbline/harness/measure"
@@ -16,6 +17,8 @@ type reply struct {
 	// start, firstOutput and end are offsets on the run's clock; firstOutput and the outputs are those of the deltas.
 	start, end time.Duration
 	outputs    []time.Duration
+	// transcript is what was said; kept in the concurrency stage only, where replies are held against each other.
+	transcript *transcript.Transcript
 }
 
 // reader makes a reply of an exchange. It is a value so that tests of the builder can say what a reply was without
@@ -27,11 +30,15 @@ func readReply(p fixtures.Planned, e *fixtures.Exchange) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return reply{
+	r := reply{
 		figures: judged.Figures, evaluation: judged.Evaluation,
 		start: e.SinceStart, end: e.SinceStart + e.End.At,
 		outputs: outputTimes(e.SinceStart, judged.Transcript.Deltas),
-	}, nil
+	}
+	if p.Phase == corpus.PhaseConcurrency {
+		r.transcript = judged.Light().Transcript
+	}
+	return r, nil
 }
 
 func outputTimes(start time.Duration, deltas []transcript.Delta) []time.Duration {

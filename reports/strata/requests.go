@@ -37,18 +37,29 @@ func (b *builder) request(p fixtures.Planned) Request {
 	r.Metrics = Metrics{b.decimal(f.PromptTPS, rateDecimals), b.decimal(f.DecodeTPS, rateDecimals)}
 	r.Sources = sources(f)
 	r.FirstDeltaKind = figure(f.FirstDeltaKind, whyNoDelta)
-	r.TokenAccountingNote = note(f)
+	r.TokenAccountingNote = note(f, p.MaxOutputTokens)
 	r.Evaluation = b.evaluation(p, reply)
 	return r
 }
 
-// note is the note on counts that differ. Counts that contradict each other never stand in a document without one.
-func note(f measure.Figures) Null[string] {
+// note is the note on counts that differ, and on an output beyond its budget. Counts that contradict each other never
+// stand in a document without one.
+func note(f measure.Figures, budget int) Null[string] {
 	left := f.InputTokens.Value - f.CachedTokens.Value
 	prompt := f.InputTokens.Known && f.CachedTokens.Known && (left < 0 || f.ReadTokens.Known && f.ReadTokens.Value != left)
 	output := f.OutputTokens.Known && f.DecodeTokens.Known && f.OutputTokens.Value != f.DecodeTokens.Value
-	if !f.AccountingNote.Known && (prompt || output) {
-		return Some(cmp.Or(strings.Join(f.Broken, "; "), noteCountsDiffer))
+	var notes []string
+	switch {
+	case f.AccountingNote.Known:
+		notes = append(notes, f.AccountingNote.Value)
+	case prompt || output:
+		notes = append(notes, cmp.Or(strings.Join(f.Broken, "; "), noteCountsDiffer))
+	}
+	if f.OutputTokens.Known && f.OutputTokens.Value > int64(budget) {
+		notes = append(notes, fmt.Sprintf(noteOverBudget, f.OutputTokens.Value, budget))
+	}
+	if len(notes) > 0 {
+		return Some(strings.Join(notes, "; "))
 	}
 	return figure(f.AccountingNote, whyCountsAgree)
 }
@@ -82,12 +93,6 @@ func (b *builder) decimal(m measure.Maybe[float64], decimals int) Null[Number] {
 		return None[Number](m.Reason)
 	}
 	return b.number(m.Value, decimals)
-}
-
-// decimalOr is decimal for a figure that may lack a reason of its own.
-func (b *builder) decimalOr(m measure.Maybe[float64], decimals int, reason string) Null[Number] {
-	m.Reason = cmp.Or(m.Reason, reason)
-	return b.decimal(m, decimals)
 }
 
 func (b *builder) evaluation(p fixtures.Planned, r reply) Null[Evaluation] {

@@ -5,6 +5,7 @@ import (
 
 	"plumbline/corpus"
 	"plumbline/fixtures"
+	"plumbline/harness/judge"
 	"plumbline/harness/measure"
 )
 
@@ -22,10 +23,34 @@ func (b *builder) rounds() []ConcurrencyRound {
 		}
 		rounds[n-1].RequestIDs = append(rounds[n-1].RequestIDs, p.ID)
 	}
+	foreign := b.foreignMarkers()
 	for i := range rounds {
-		b.sumUp(&rounds[i])
+		r := &rounds[i]
+		b.sumUp(r)
+		r.ForeignMarkers = []ForeignMarker{}
+		for _, m := range foreign {
+			if slices.Contains(r.RequestIDs, m.RequestID) {
+				r.ForeignMarkers = append(r.ForeignMarkers, m)
+			}
+		}
 	}
 	return rounds
+}
+
+// foreignMarkers are the markers of others in any reply of the stage, whatever the level or round of either. A request
+// whose reply was not kept was sent for all that, and its marker with it.
+func (b *builder) foreignMarkers() []ForeignMarker {
+	var replies []judge.Reply
+	for _, p := range b.run.Header.Plan {
+		if t := b.replies[p.ID].transcript; p.Phase == corpus.PhaseConcurrency && t != nil {
+			replies = append(replies, judge.Reply{Planned: p, Transcript: t})
+		}
+	}
+	var markers []ForeignMarker
+	for _, l := range judge.Leaks(b.run.Header.Plan, replies) {
+		markers = append(markers, ForeignMarker{RequestID: l.ID, Marker: l.Marker, Owner: l.Owner, InThinking: l.InThinking})
+	}
+	return markers
 }
 
 func (b *builder) sumUp(r *ConcurrencyRound) {

@@ -13,6 +13,7 @@ import (
 	"plumbline/fixtures"
 	"plumbline/harness/judge"
 	"plumbline/harness/measure"
+	"plumbline/harness/transcript"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden documents of testdata")
@@ -97,10 +98,16 @@ func referenceRun(t testing.TB) *fixtures.Run {
 			ContentTokens: ptr(int(input) - referenceHead), SharedPrefixTokens: ptr(prefix),
 		})
 		took := time.Duration(total.Float64() * 1e9)
-		run.Exchanges = append(run.Exchanges, fixtures.Exchange{ID: r.ID, SinceStart: at, End: fixtures.End{Kind: fixtures.EndClose, At: took}})
+		run.Exchanges = append(run.Exchanges, answered(r.ID, at, took))
 		at += took + time.Second
 	}
 	return run
+}
+
+// answered is an exchange that the engine answered.
+func answered(id string, at, took time.Duration) fixtures.Exchange {
+	return fixtures.Exchange{ID: id, SinceStart: at, Response: &fixtures.Response{Status: 200},
+		End: fixtures.End{Kind: fixtures.EndClose, At: took}}
 }
 
 // replies says what each exchange of a run was, by id.
@@ -116,6 +123,13 @@ func (r replies) read(p fixtures.Planned, e *fixtures.Exchange) (reply, error) {
 func (r replies) edit(id string, change func(*measure.Figures)) {
 	x := r[id]
 	change(&x.figures)
+	r[id] = x
+}
+
+// say gives one request a reply's text.
+func (r replies) say(id string, t *transcript.Transcript) {
+	x := r[id]
+	x.transcript = t
 	r[id] = x
 }
 
@@ -195,7 +209,7 @@ func withStage(run *fixtures.Run, all replies, level, rounds int) {
 			p.ID = requestID(p.Phase, p.CaseID, int64(round)) + "-" + string(rune('0'+place))
 			run.Header.Plan = append(run.Header.Plan, p)
 			took := time.Duration(place+3) * time.Second
-			run.Exchanges = append(run.Exchanges, fixtures.Exchange{ID: p.ID, SinceStart: at, End: fixtures.End{Kind: fixtures.EndClose, At: took}})
+			run.Exchanges = append(run.Exchanges, answered(p.ID, at, took))
 			f := all["performance-short-r1"].figures
 			f.OutputTokens, f.DecodeTokens = measure.Known(int64(100), "usage"), measure.Known(int64(100), "timings")
 			f.DecodeSeconds, f.DecodeTPS = measure.Known(float64(place+1), "timings"), measure.Known(rounded(100/float64(place+1)), "computed")

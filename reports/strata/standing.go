@@ -10,34 +10,49 @@ import (
 
 // standing is what a run's status depends on.
 type standing struct {
-	run                             *fixtures.Run
-	requiredSkipped, requiredFailed int
-	unhashed                        string
-	reused, lengthOff               bool
-	otherTokenizer                  bool
+	run      *fixtures.Run
+	unhashed string
+	tally
 }
 
-func (b *builder) standing(d *Document, c *checker) *standing {
-	s := &standing{run: b.run, otherTokenizer: c.otherTokenizer}
+// tally is what the required requests of a document say of its run.
+type tally struct {
+	skipped, failed   int
+	reused, lengthOff bool
+	// Whether it could not be checked that the prompt of a performance request that was answered was read anew, or whole.
+	reuseUnchecked, lengthUnchecked bool
+}
+
+func (b *builder) standing(d *Document) *standing {
+	s := &standing{run: b.run, tally: tallyOf(d)}
 	if b.run.Header.Refusal == "" { // an engine that was never reached could not tell of its model
 		s.unhashed = b.unhashed()
 	}
+	return s
+}
+
+func tallyOf(d *Document) tally {
+	var t tally
 	for _, r := range d.Requests {
 		if r.Phase == corpus.PhaseConcurrency {
 			continue
 		}
+		checks, _ := d.Extensions.RequestChecks.Get(r.ID)
+		reused, reuseKnown := checks.PayloadReuse.Get()
+		off, lengthKnown := checks.LengthOff.Get()
+		t.reused, t.lengthOff = t.reused || reused, t.lengthOff || off
 		switch measure.Status(r.Status) {
 		case measure.Skipped:
-			s.requiredSkipped++
+			t.skipped++
 		case measure.Failed:
-			s.requiredFailed++
+			t.failed++
+		default:
+			measured := r.Phase == corpus.PhasePerformance
+			t.reuseUnchecked = t.reuseUnchecked || measured && !reuseKnown
+			t.lengthUnchecked = t.lengthUnchecked || measured && !lengthKnown
 		}
-		checks, _ := d.Extensions.RequestChecks.Get(r.ID)
-		reused, _ := checks.PayloadReuse.Get()
-		off, _ := checks.LengthOff.Get()
-		s.reused, s.lengthOff = s.reused || reused, s.lengthOff || off
 	}
-	return s
+	return t
 }
 
 // reasons are the sentences and codes of all that keeps the run from conforming.
@@ -54,7 +69,7 @@ func (s *standing) reasons() (sentences, codes []string) {
 func (s *standing) status() RunStatus {
 	sentences, _ := s.reasons()
 	switch {
-	case s.requiredSkipped > 0:
+	case s.skipped > 0:
 		return Incomplete
 	case len(sentences) > 0:
 		return Nonconforming
@@ -62,33 +77,54 @@ func (s *standing) status() RunStatus {
 	return Conforming
 }
 
+func (s *standing) modelChanged() bool {
+	return s.run.After != nil && modelChanged(s.run.Header.Model, s.run.Header.Engine.ServedModels, s.run.After.ServedModels)
+}
+
 // modelChanged reports whether the engine, asked after the last request, no longer served what it served before. A
 // server of many models may gain or lose others; one that serves the model under another name than the one requested
-// must serve the same names.
-func (s *standing) modelChanged() bool {
-	if s.run.After == nil || len(s.run.After.ServedModels) == 0 {
+// must serve the same names. An engine that names no model tells nothing.
+func modelChanged(model string, before, after []string) bool {
+	switch {
+	case len(after) == 0:
 		return false
-	}
-	before, after, model := s.run.Header.Engine.ServedModels, s.run.After.ServedModels, s.run.Header.Model
-	if slices.Contains(before, model) || slices.Contains(after, model) {
+	case slices.Contains(before, model) || slices.Contains(after, model):
 		return !slices.Contains(after, model)
 	}
 	return len(before) > 0 && !slices.Equal(slices.Sorted(slices.Values(before)), slices.Sorted(slices.Values(after)))
 }
 
-// foreignRequests is how many requests of others the engine served meanwhile; 0 when it does not say.
+// afterUntold reports whether an engine that was in use did not name its models again.
+func (s *standing) afterUntold() bool {
+	return s.run.Header.Refusal == "" && (s.run.After == nil || len(s.run.After.ServedModels) == 0)
+}
+
+// foreignRequests is how many requests of others the engine served meanwhile; 0 when it does not say. Requests of ours
+// that got no response may not have reached it: they are not taken off its count.
 func (s *standing) foreignRequests() int64 {
 	before := s.run.Header.Engine.RequestsServed
 	if before == nil || s.run.After == nil || s.run.After.RequestsServed == nil {
 		return 0
 	}
-	return *s.run.After.RequestsServed - *before - int64(len(s.run.Exchanges))
+	foreign := *s.run.After.RequestsServed - *before
+	for _, e := range s.run.Exchanges {
+		if e.Response != nil {
+			foreign--
+		}
+	}
+	return foreign
 }
 
 // requirement is one request that the protocol demands.
 type requirement struct {
 	id, phase, caseID, category string
 	repetition, budget          int
+}
+
+// budgetOf is the output budget of each phase.
+var budgetOf = map[string]int{
+	corpus.PhaseWarmup: corpus.WarmupMaxTokens, corpus.PhasePerformance: corpus.PerformanceMaxTokens,
+	corpus.PhaseSanity: corpus.SanityMaxTokens, corpus.PhaseConcurrency: corpus.ConcurrencyMaxTokens,
 }
 
 // protocolPlan lists the required requests of the protocol in their order (ref).
@@ -113,5 +149,13 @@ func isProtocolPlan(plan []fixtures.Planned) bool {
 	return slices.EqualFunc(required, protocolPlan(), func(p fixtures.Planned, r requirement) bool {
 		return p.ID == r.id && p.Phase == r.phase && p.CaseID == r.caseID && p.Category == r.category &&
 			p.Repetition == r.repetition && p.Seed == int64(r.repetition) && p.MaxOutputTokens == r.budget && p.Concurrency == 1
+	})
+}
+
+// followsProtocol reports whether the required requests of a document are the protocol's, by id and budget.
+func followsProtocol(requests []Request) bool {
+	required := slices.DeleteFunc(slices.Clone(requests), func(r Request) bool { return r.Phase == corpus.PhaseConcurrency })
+	return slices.EqualFunc(required, protocolPlan(), func(r Request, want requirement) bool {
+		return r.ID == want.id && r.MaxOutputTokens == want.budget
 	})
 }

@@ -78,11 +78,11 @@ func TestEachCauseGivesItsOwnStatusReason(t *testing.T) {
 		{"path untold", func(c causes) { c.run.Header.Host.ModelFiles = nil; c.run.Header.Engine.ModelPath = "" }, []string{"model_path_untold"}},
 		{"a request failed", func(c causes) { c.all.fail("performance-prompt-4k-r2") },
 			[]string{"required_request_failed"}},
-		{"a request skipped", func(c causes) { c.run.Exchanges, c.run.After = c.run.Exchanges[:21], nil }, []string{"required_request_skipped"}},
+		{"a request skipped", func(c causes) { c.run.Exchanges, c.run.After.RequestsServed = c.run.Exchanges[:21], nil }, []string{"required_request_skipped"}},
 		{"interrupted", func(c causes) {
 			c.run.Exchanges, c.run.After, c.run.End.Interrupted = c.run.Exchanges[:21], nil, "interrupt"
 		},
-			[]string{"run_interrupted", "required_request_skipped"}},
+			[]string{"run_interrupted", "required_request_skipped", "after_untold"}},
 		{"refused", func(c causes) { c.run.Exchanges, c.run.After, c.run.Header.Refusal = nil, nil, "no" }, []string{"engine_refused", "required_request_skipped"}},
 		{"no end", func(c causes) { c.run.End = nil }, []string{"record_without_end"}},
 		{"torn", func(c causes) { c.run.Torn = true; c.run.End = nil }, []string{"record_torn", "record_without_end"}},
@@ -104,7 +104,33 @@ func TestEachCauseGivesItsOwnStatusReason(t *testing.T) {
 		{"model changed", func(c causes) { c.run.After.ServedModels = []string{"other"} }, []string{"served_model_changed"}},
 		{"others served", func(c causes) { *c.run.After.RequestsServed++ }, []string{"other_requests_served"}},
 		{"a model was added", func(c causes) { c.run.After.ServedModels = []string{"new", "tiny"} }, nil},
-		{"the engine was not asked again", func(c causes) { c.run.After = nil }, nil},
+		{"the engine was not asked again", func(c causes) { c.run.After = nil }, []string{"after_untold"}},
+		{"the engine named no model again", func(c causes) { c.run.After.ServedModels = nil }, []string{"after_untold"}},
+		{"a request that reached no engine hides no other's", func(c causes) {
+			c.run.Exchanges[3].Response = nil
+			c.all.fail(c.run.Exchanges[3].ID)
+		}, []string{"required_request_failed", "other_requests_served"}},
+		{"cached tokens untold", func(c causes) {
+			c.all.edit("performance-prompt-4k-r2", func(f *measure.Figures) { f.CachedTokens = measure.Unknown[int64]("untold") })
+		}, []string{"reuse_unchecked"}},
+		{"cached tokens of a sanity request untold", func(c causes) {
+			c.all.edit("sanity-R1", func(f *measure.Figures) { f.CachedTokens = measure.Unknown[int64]("untold") })
+		}, nil},
+		{"nobody counts", func(c causes) { uncounted(c.run) }, []string{"length_unchecked"}},
+		{"nobody counts, and a prompt was read before", func(c causes) {
+			uncounted(c.run)
+			c.all.edit("performance-prompt-16k-r1", func(f *measure.Figures) {
+				f.CachedTokens.Value, f.ReadTokens.Value = f.InputTokens.Value-6, 6
+				f.PromptTPS.Value = rounded(6 / f.PromptSeconds.Value)
+			})
+		}, []string{"prompt_reuse", "length_unchecked"}},
+		{"another tokenizer, as the long prompts show", func(c causes) {
+			for id, planned := range c.run.Header.Plan {
+				if n := *planned.ContentTokens; n > 1000 {
+					c.run.Header.Plan[id].ContentTokens = ptr(n + n/12)
+				}
+			}
+		}, []string{"length_unchecked"}},
 		{"truncated requests", func(c causes) { c.run.Header.Declared = fixtures.Declared{} }, nil},
 		{"the optional stage failed", func(c causes) {
 			withStage(c.run, c.all, 2, 1)
@@ -119,6 +145,38 @@ func TestEachCauseGivesItsOwnStatusReason(t *testing.T) {
 			g.Expect(d.Extensions.StatusReasonCodes).To(HaveExactElements(c.codes))
 			g.Expect(d.Extensions.StatusReasons).To(HaveLen(len(c.codes)))
 			g.Expect(d.Run.Status == Conforming).To(Equal(len(c.codes) == 0))
+			g.Expect(Validate(data, nil)).To(BeEmpty())
+		})
+	}
+}
+
+// uncounted takes from a plan all that a tokenizer told of it.
+func uncounted(run *fixtures.Run) {
+	for i := range run.Header.Plan {
+		p := &run.Header.Plan[i]
+		p.ContentTokens, p.SharedPrefixTokens = nil, nil
+	}
+}
+
+func TestTheServedModelsStandBeforeAndAfterTheRun(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		spoil         func(*fixtures.Run)
+		before, after Null[[]string]
+	}{
+		{"both told", func(*fixtures.Run) {}, Some([]string{"tiny"}), Some([]string{"tiny"})},
+		{"another after", func(r *fixtures.Run) { r.After.ServedModels = []string{"other", "tiny"} }, Some([]string{"tiny"}), Some([]string{"other", "tiny"})},
+		{"not asked again", func(r *fixtures.Run) { r.After = nil }, Some([]string{"tiny"}), None[[]string](whyNotAskedAgain)},
+		{"none told", func(r *fixtures.Run) { r.Header.Engine.ServedModels, r.After.ServedModels = nil, nil },
+			None[[]string](whyNoModels), None[[]string](whyNoModels)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := NewWithT(t)
+			run := referenceRun(t)
+			c.spoil(run)
+			d, data := mustBuild(t, run, referenceReplies(t))
+			g.Expect(d.Extensions.ServedModelsBefore).To(Equal(c.before))
+			g.Expect(d.Extensions.ServedModelsAfter).To(Equal(c.after))
 			g.Expect(Validate(data, nil)).To(BeEmpty())
 		})
 	}

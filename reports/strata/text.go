@@ -1,7 +1,9 @@
 package strata
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"plumbline/corpus"
@@ -11,10 +13,14 @@ import (
 // (and range) of the rates and first-token times, the sanity score, and why a run does not conform.
 func (d *Document) Text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s · %s · %s · run %s: %s\n", d.Protocol.ID, d.Protocol.Profile, orUnknown(d.Model.ID), d.Run.ID, d.Run.Status)
+	model, _ := d.Model.ID.Get()
+	fmt.Fprintf(&b, "%s · %s · %s · run %s: %s\n", d.Protocol.ID, d.Protocol.Profile, cmp.Or(model, "unknown model"), d.Run.ID, d.Run.Status)
 	fmt.Fprintf(&b, "%-12s%-30s%-28s%s\n", "", "prefill tokens/s", "decode tokens/s", "TTFT s")
-	for _, c := range corpus.PerformanceCases {
+	for _, c := range d.performanceCases() {
 		fmt.Fprintf(&b, "%-12s%-30s%-28s%s\n", c, d.cell(c, "prompt_tps", 1), d.cell(c, "decode_tps", 1), d.cell(c, "ttft_s", 3))
+	}
+	if hasRate(d.Summaries, shortCase, "prompt_tps") {
+		fmt.Fprintf(&b, "(%s)\n", textFixedCost)
 	}
 	fmt.Fprintf(&b, "sanity %d of %d", d.Quality.Passed, d.Quality.Total)
 	for _, category := range corpus.Categories {
@@ -24,12 +30,27 @@ func (d *Document) Text() string {
 	}
 	b.WriteString("\n")
 	for _, round := range d.ConcurrencyRounds {
-		fmt.Fprintf(&b, "%d at once, round %d: %s tokens/s together\n", round.Concurrency, round.Round, show(round.OutputTPS, 1))
+		fmt.Fprintf(&b, "%d at once, round %d: %s tokens/s together", round.Concurrency, round.Round, show(round.OutputTPS, 1))
+		if n := len(round.ForeignMarkers); n > 0 {
+			fmt.Fprintf(&b, ", markers of other requests in the replies: %d", n)
+		}
+		b.WriteString("\n")
 	}
 	for _, reason := range d.Extensions.StatusReasons {
 		fmt.Fprintf(&b, "%s because: %s\n", d.Run.Status, reason)
 	}
 	return b.String()
+}
+
+// performanceCases are the cases that have summaries, in order.
+func (d *Document) performanceCases() []string {
+	var cases []string
+	for _, s := range d.Summaries {
+		if !slices.Contains(cases, s.CaseID) {
+			cases = append(cases, s.CaseID)
+		}
+	}
+	return cases
 }
 
 // cell is the median of a case's metric with its range, or "-" when no repetition gave it.
@@ -47,11 +68,4 @@ func show(n Null[Number], decimals int) string {
 		return fmt.Sprintf("%.*f", decimals, v.Float64())
 	}
 	return "-"
-}
-
-func orUnknown(n Null[string]) string {
-	if v, ok := n.Get(); ok {
-		return v
-	}
-	return "unknown model"
 }

@@ -38,6 +38,7 @@ func Validate(data []byte, files fs.FS) []Fault {
 	for _, check := range meaning {
 		check(&v)
 	}
+	v.ours(data)
 	return v.sorted()
 }
 

@@ -41,6 +41,9 @@ func (v *validation) artifacts() {
 		v.content(a, name)
 		v.mention(a, name)
 	}
+	if template := v.root.get("configuration", "template", "path"); template.is('"') && !seen[template.text] {
+		v.fault(template, "expected the path of an artifact, received %q", template.text)
+	}
 	if outputs != 1 {
 		v.fault(list, "expected one artifact of the kind \"outputs\", received %d", outputs)
 	}

@@ -188,8 +188,14 @@ func (v *validation) tokens(r row) {
 			v.fault(note, "expected a note: output_tokens is %d and decode_tokens %d", output, decode)
 		}
 	}
+	if budget, ok := r.get("max_output_tokens").whole(); ok && ok4 && output > budget {
+		differ = true
+		if note.null() {
+			v.fault(r.get("tokens", "output_tokens"), "expected at most the %d tokens of the budget, received %d, and no note says why", budget, output)
+		}
+	}
 	if note.is('"') && !differ {
-		v.fault(note, "expected null: no two counts of this request differ")
+		v.fault(note, "expected null: no two counts of this request differ, and its output keeps to the budget")
 	}
 }
 

@@ -187,30 +187,41 @@ func (v *validation) round(n *node, rows []row) {
 	var tokens int64
 	var longest float64
 	var rates []float64
+	sent, counted := false, false
 	for _, r := range rows {
 		ids = append(ids, r.id)
+		sent = sent || r.status != "" && r.status != string(measure.Skipped)
 		total, _ := r.get("timings", "total_s").num()
 		longest = max(longest, total)
 		if r.status != string(measure.Completed) && r.status != string(measure.Truncated) {
 			continue
 		}
-		output, _ := r.get("tokens", "output_tokens").whole()
-		tokens += output
+		if output, ok := r.get("tokens", "output_tokens").whole(); ok {
+			tokens += output
+			counted = true
+		}
 		if rate, ok := r.get("metrics", "decode_tps").num(); ok && rate > 0 {
 			rates = append(rates, rate)
 		}
 	}
 	v.wantIDs(n.get("request_ids"), ids, func(x *node) *node { return x })
+	v.wantKnown(n.get("wall_s"), sent)
+	v.wantKnown(n.get("output_tokens"), counted)
 	v.wantWhole(n.get("output_tokens"), tokens, "by the list of requests")
 	wall, ok := n.get("wall_s").num()
 	if ok && wall < longest-1e-6 {
 		v.fault(n.get("wall_s"), "expected at least the longest total_s of the round (%.6f), received %s", longest, n.get("wall_s").raw)
 	}
+	v.wantKnown(n.get("output_tps"), counted && wall > 0)
 	if ok && wall > 0 {
 		v.wantNumber(n.get("output_tps"), float64(tokens)/wall, rateDecimals, "(output_tokens over wall_s)")
 	}
 	if together, known := n.get("all_decoding_s").num(); ok && known && together > wall {
 		v.fault(n.get("all_decoding_s"), "expected at most wall_s (%s), received %s", n.get("wall_s").raw, n.get("all_decoding_s").raw)
+	}
+	v.foreignMarkers(n.get("foreign_markers"), ids)
+	for _, name := range []string{"slowest_decode_tps", "fastest_decode_tps", "slowest_to_fastest"} {
+		v.wantKnown(n.get(name), len(rates) > 0)
 	}
 	if len(rates) == 0 {
 		return
@@ -218,4 +229,27 @@ func (v *validation) round(n *node, rows []row) {
 	v.wantNumber(n.get("slowest_decode_tps"), slices.Min(rates), rateDecimals, "by the list of requests")
 	v.wantNumber(n.get("fastest_decode_tps"), slices.Max(rates), rateDecimals, "by the list of requests")
 	v.wantNumber(n.get("slowest_to_fastest"), slices.Min(rates)/slices.Max(rates), rateDecimals, "(slowest over fastest)")
+}
+
+// wantKnown faults a number that cannot be known, and a null in place of one that can.
+func (v *validation) wantKnown(n *node, known bool) {
+	switch {
+	case known && n.null():
+		v.fault(n, "expected a number: the requests of the round give it")
+	case !known && n.is('0'):
+		v.fault(n, "expected null: the requests of the round do not give it, received %s", n.raw)
+	}
+}
+
+// foreignMarkers checks that each was found in a reply of the round and belongs to another request of the stage.
+func (v *validation) foreignMarkers(list *node, ids []string) {
+	for _, m := range list.list() {
+		holder, owner := m.get("request_id"), m.get("owner")
+		if id, ok := holder.str(); ok && !slices.Contains(ids, id) {
+			v.fault(holder, "expected a request of the round, received %q", id)
+		}
+		if id, ok := owner.str(); ok && (id == holder.word() || !slices.ContainsFunc(v.rows, func(r row) bool { return r.id == id && !r.required() })) {
+			v.fault(owner, "expected another request of the concurrency stage, received %q", id)
+		}
+	}
 }

@@ -129,6 +129,17 @@ func TestALineCutAnywhereLosesOnlyItself(t *testing.T) {
 	}
 }
 
+func TestATimeOutOfTheSuiteIsNotTakenForAFilter(t *testing.T) {
+	g := NewWithT(t)
+	chat, _ := holdAt(3)
+	r := run(t, nil, "--url", faulty(t, chat), "--ginkgo.timeout=2s")
+	g.Expect(r.exit).NotTo(BeZero())
+	doc := r.document(t)
+	g.Expect(doc.Extensions.StatusReasonCodes).To(ContainElement("run_interrupted"))
+	why, _ := doc.Requests[3].Error.Get()
+	g.Expect(why).NotTo(ContainSubstring("filter"))
+}
+
 func TestAnInterruptStillWritesTheDocument(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		t.Run(signal.String(), func(t *testing.T) {

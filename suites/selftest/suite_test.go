@@ -232,6 +232,37 @@ func TestWhatAFilterLeavesOutIsSkippedWithTheReason(t *testing.T) {
 	g.Expect(doc.RequestCounts.Sanity).To(Equal(strata.Counts{Planned: 12, Attempted: 4, Completed: 4, Skipped: 8}))
 	why, _ := doc.Requests[0].Error.Get()
 	g.Expect(why).To(ContainSubstring("filter"))
+	g.Expect(doc.Run.Command).To(ContainSubstring("category:retrieval"))
+}
+
+func TestARequestIsNeverTriedAgain(t *testing.T) {
+	g := NewWithT(t)
+	r := run(t, nil, "--ginkgo.flake-attempts=2")
+	g.Expect(r.exit).NotTo(BeZero())
+	g.Expect(r.output).To(ContainSubstring("--flake-attempts"))
+	g.Expect(filepath.Join(r.dir, "out")).NotTo(BeADirectory())
+}
+
+func TestAnEndAtTheFirstFailureIsNotTakenForAFilter(t *testing.T) {
+	g := NewWithT(t)
+	url := faulty(t, func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { w.WriteHeader(http.StatusTeapot) })
+	r := run(t, nil, "--url", url, "--ginkgo.fail-fast")
+	g.Expect(r.exit).NotTo(BeZero())
+	doc := r.document(t)
+	g.Expect(doc.Requests[0].Status).To(Equal("failed"))
+	why, _ := doc.Requests[1].Error.Get()
+	g.Expect(why).To(Equal("the run ended before this request"))
+}
+
+func TestAnEmptyReplyIsRed(t *testing.T) {
+	g := NewWithT(t)
+	url := faulty(t, func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, chunk(roleChunk)+finishes+usage(`{"prompt_tokens":77,"completion_tokens":1,"total_tokens":78}`)+done)
+	})
+	r := run(t, nil, "--url", url, "--ginkgo.focus=warmup|performance-short-r1")
+	g.Expect(r.exit).NotTo(BeZero())
+	g.Expect(r.output).To(And(ContainSubstring("0 Passed"), ContainSubstring("no answer text")))
 }
 
 func TestAServerThatCannotBeUsedIsRedWithADocument(t *testing.T) {
@@ -313,6 +344,46 @@ func TestBadSettingsAreRefusedBeforeAnythingRuns(t *testing.T) {
 			g.Expect(r.output).To(ContainSubstring(c.says))
 		})
 	}
+}
+
+func TestAFolderThatHoldsARecordIsNotWrittenOver(t *testing.T) {
+	g := NewWithT(t)
+	out := t.TempDir()
+	g.Expect(run(t, nil, "--out", out).exit).To(BeZero())
+	before := snapshot(t, out)
+	again := run(t, nil, "--out", out)
+	g.Expect(again.exit).NotTo(BeZero())
+	g.Expect(again.output).To(ContainSubstring("record of another run"))
+	g.Expect(snapshot(t, out)).To(Equal(before))
+}
+
+func snapshot(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		files[path] = string(data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func TestAMockServedAtAnAddressIsStillTheMock(t *testing.T) {
+	g := NewWithT(t)
+	model := filepath.Join(t.TempDir(), "model.gguf")
+	g.Expect(os.WriteFile(model, []byte("weights"), 0o644)).To(Succeed())
+	r := run(t, nil, "--url", serveMock(t, mockserver.Options{}), "--model-file", model)
+	g.Expect(r.exit).To(BeZero(), r.output)
+	g.Expect(r.output).To(ContainSubstring("not a result about any engine"))
+	doc := r.document(t)
+	g.Expect(doc.Run.Status).To(Equal(strata.Nonconforming))
+	g.Expect(doc.Extensions.StatusReasonCodes).To(Equal([]string{"engine_mock"}))
 }
 
 func TestTheConcurrencyStageServesEveryLevel(t *testing.T) {

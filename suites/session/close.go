@@ -23,13 +23,19 @@ const (
 const stopTimeout = 10 * time.Second
 
 // Close ends the run: it asks the engine once more, writes the record's last lines, builds the document from the
-// record and stops the engine. Why names what cut the run short, "" when nothing did. It is called once after Open,
-// also after an Open that failed.
-func (s *Session) Close(ctx context.Context, why string) (*strata.Document, error) {
+// record and stops the engine. Interrupted names what cut the run short, "" when nothing is known to have; unsent is then
+// why a request of the plan was not sent. It is called once after Open, also after an Open that failed.
+func (s *Session) Close(ctx context.Context, interrupted, unsent string) (*strata.Document, error) {
 	defer s.progress.stop()
+	if interrupted == "" && s.cut {
+		interrupted = "the run was told to end before this request, by its time-out or by another failure"
+	}
+	if interrupted != "" {
+		unsent = interrupted
+	}
 	var errs []error
 	if s.journal != nil {
-		errs = append(errs, s.endRecord(ctx, why))
+		errs = append(errs, s.endRecord(ctx, interrupted, unsent))
 	}
 	if s.client != nil {
 		s.client.Close()
@@ -50,16 +56,12 @@ func (s *Session) Close(ctx context.Context, why string) (*strata.Document, erro
 	return doc, errors.Join(errs...)
 }
 
-func (s *Session) endRecord(ctx context.Context, why string) error {
+func (s *Session) endRecord(ctx context.Context, interrupted, unsent string) error {
 	lines := make([]fixtures.Line, 0, len(s.requests)+2)
 	if s.header.Refusal == "" {
-		reason := why
-		if reason == "" {
-			reason = "the run's filter left this request out"
-		}
 		for _, r := range s.requests {
 			if _, ok := s.figures[r.ID]; !ok {
-				lines = append(lines, fixtures.Line{Skip: &fixtures.Skip{ID: r.ID, Reason: reason}})
+				lines = append(lines, fixtures.Line{Skip: &fixtures.Skip{ID: r.ID, Reason: unsent}})
 			}
 		}
 		// An engine that is gone by now has told all that it will: the document says that it was not asked again.
@@ -67,7 +69,7 @@ func (s *Session) endRecord(ctx context.Context, why string) error {
 			lines = append(lines, fixtures.Line{After: &after})
 		}
 	}
-	lines = append(lines, fixtures.Line{End: &fixtures.RunEnd{At: time.Since(s.started), Interrupted: why}})
+	lines = append(lines, fixtures.Line{End: &fixtures.RunEnd{At: time.Since(s.started), Interrupted: interrupted}})
 	for _, line := range lines {
 		if err := s.journal.Append(line); err != nil {
 			return err

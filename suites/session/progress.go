@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -37,6 +38,7 @@ type Progress struct {
 		at     time.Time
 		pieces int64
 	}
+	hashed  time.Time // when the reading of a model file was last shown
 	drawn   bool
 	stopped chan struct{}
 	ticking sync.WaitGroup
@@ -85,35 +87,41 @@ func (p *Progress) begin(s *Session) {
 	p.left = newEstimate(s.header.Plan)
 	e := s.header.Engine
 	p.printf("\nrun %s: protocol %s, profile %s\n", s.header.RunID, s.header.Protocol.ID, s.header.Protocol.Profile)
-	if e.Kind == engine.KindMock {
-		p.printf("%s (pace %s)\n", mockNotice, s.settings.MockPace)
+	if isMock(e) {
+		p.printf("%s\n", mockNotice)
 	}
-	p.printf("engine %s %s at %s, model %s\n", or(e.Name, "unknown"), e.Version, e.URL, or(s.header.Model, "unknown"))
+	p.printf("engine %s %s at %s, model %s\n", cmp.Or(e.Name, "unknown"), e.Version, e.URL, cmp.Or(s.header.Model, "unknown"))
+	for _, chosen := range s.settings.Chosen() {
+		p.printf("  %s\n", chosen)
+	}
 	p.printf("%d requests, kept in %s\n", p.total, s.dir)
 	if s.header.Refusal != "" {
 		p.printf("no request can be sent: %s\n", s.header.Refusal)
 		return
 	}
-	p.stopped = make(chan struct{})
-	p.ticking.Go(p.tick)
+	p.start()
+}
+
+func (p *Progress) start() {
+	stopped := make(chan struct{})
+	p.stopped = stopped
+	p.ticking.Go(func() { p.tick(stopped) })
 }
 
 // mockNotice is said before and after every run on the mock.
-const mockNotice = "THIS IS THE BUILT-IN MOCK: a rehearsal of the suite, not a result about any engine"
+const mockNotice = "THIS IS THE BUILT-IN MOCK ENGINE: a rehearsal of the suite, not a result about any engine"
 
-func or(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
+// isMock says whether an engine is the mock: this run's own, or one served at an address.
+func isMock(e fixtures.EngineFacts) bool {
+	return e.Kind == engine.KindMock || e.Name == fixtures.MockEngine
 }
 
-func (p *Progress) tick() {
+func (p *Progress) tick(stopped <-chan struct{}) {
 	t := time.NewTicker(p.every)
 	defer t.Stop()
 	for {
 		select {
-		case <-p.stopped:
+		case <-stopped:
 			return
 		case <-t.C:
 			p.mu.Lock()
@@ -241,12 +249,13 @@ func describe(r *judge.Reply) string {
 func (p *Progress) hashing(path string, done, total int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.quiet || !p.draw {
+	if p.quiet || time.Since(p.hashed) < p.every {
 		return
 	}
-	p.clear()
-	fmt.Fprintf(p.out, "hashing %s: %d of %d MB", path, done>>20, total>>20)
-	p.drawn = true
+	p.hashed = time.Now()
+	p.freshLine()
+	fmt.Fprintf(p.out, "reading %s for its digest: %d of %d MB", path, done>>20, total>>20)
+	p.drawn = p.draw
 }
 
 // end writes the summary.
@@ -254,7 +263,7 @@ func (p *Progress) end(s *Session, doc *strata.Document) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.printf("\n\n%s", doc.Text())
-	if s.header.Engine.Kind == engine.KindMock {
+	if isMock(s.header.Engine) {
 		p.printf("%s\n", mockNotice)
 	}
 	p.printf("result: %s/%s\n", s.dir, ResultsName)

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -10,7 +11,6 @@ import (
 	"plumbline/harness/client"
 	"plumbline/harness/judge"
 	"plumbline/harness/transcript"
-	"plumbline/reports/strata"
 )
 
 // Send sends one request of the plan, keeps the exchange on disk, and returns what became of it. An error is ours (the
@@ -28,7 +28,7 @@ func (s *Session) SendTogether(ctx context.Context, ids []string) ([]judge.Reply
 	if s.broken != nil {
 		return nil, fmt.Errorf("nothing more is sent, the record could not be kept: %w", s.broken)
 	}
-	exchanges := make([]*fixtures.Exchange, len(ids))
+	exchanges, kept := make([]*fixtures.Exchange, len(ids)), make([]error, len(ids))
 	var sent sync.WaitGroup
 	for i, id := range ids {
 		r, ok := s.byID[id]
@@ -41,20 +41,22 @@ func (s *Session) SendTogether(ctx context.Context, ids []string) ([]judge.Reply
 			exchanges[i] = s.client.Do(ctx, client.Call{
 				ID: r.ID, Method: "POST", Path: r.Path, Body: r.Body, Watcher: watch{watcher},
 			})
+			kept[i] = s.journal.Append(fixtures.Line{Exchange: exchanges[i]})
 		})
 	}
 	sent.Wait()
-	for _, e := range exchanges {
-		if err := s.journal.Append(fixtures.Line{Exchange: e}); err != nil {
-			s.broken = err
-			return nil, err
-		}
+	if s.broken = errors.Join(kept...); s.broken != nil {
+		return nil, s.broken
 	}
 	replies := make([]judge.Reply, len(ids))
 	for i, e := range exchanges {
+		s.cut = s.cut || e.End.Kind == fixtures.EndCanceled
 		reply, err := judge.NewReply(s.byID[e.ID].Planned, e)
 		if err != nil {
 			return nil, err
+		}
+		if len(ids) > 1 {
+			reply = reply.Light() // a level's replies are held together until they have been compared
 		}
 		replies[i] = reply
 		s.figures[e.ID] = reply.Figures
@@ -73,5 +75,5 @@ func (w watch) Piece(at time.Duration, b []byte) client.Signal {
 // PromptFaults says what is wrong with how a request's prompt was read, as far as the replies until now tell: taken
 // from a cache, or cut.
 func (s *Session) PromptFaults(id string) []string {
-	return strata.Check(s.header.Plan, id, s.figures).Faults()
+	return judge.Prompts(s.header.Plan, s.figures).Check(id).Faults()
 }

@@ -1,5 +1,5 @@
 // Package session is one run: it has the engine, sends the plan's requests one by one or together, keeps the record
-// and writes the documents at the end. It knows nothing of Ginkgo; it prints only through its Progress.
+// and writes the documents at the end. It does not import Ginkgo, and prints only through its Progress.
 package session
 
 import (
@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/google/renameio/v2"
@@ -48,6 +49,7 @@ type Session struct {
 
 	figures map[string]measure.Figures // of the requests that were sent
 	broken  error                      // the first failure to keep the record: nothing may be sent after it
+	cut     bool                       // a request was cut off because the run was told to end
 }
 
 // New loads what a run is made of and plans its required requests. It opens no connection and writes nothing, so that
@@ -89,8 +91,8 @@ func (s *Session) Requests(phase string) []plan.Request {
 	return of
 }
 
-// Dir is the run's folder; "" before Open.
-func (s *Session) Dir() string { return s.dir }
+// Plan is the plan as the record keeps it; whole only after Open.
+func (s *Session) Plan() []fixtures.Planned { return s.header.Plan }
 
 // Settings are the run's settings.
 func (s *Session) Settings() *settings.Settings { return s.settings }
@@ -111,7 +113,7 @@ func (s *Session) Open(ctx context.Context) error {
 	s.header = fixtures.Header{
 		Format: fixtures.RunFormat, RunID: runID(s.started), StartedAt: s.started.UTC().Truncate(time.Second),
 		Command:       s.command,
-		RunnerVersion: Version(), RunnerCommit: Commit(),
+		RunnerVersion: Version(), RunnerCommit: Commit(ctx),
 		Protocol: fixtures.Protocol{
 			ID: s.pack.ID, Profile: s.profile.Name, CorpusSHA256: s.pack.ManifestSHA256, BuiltIn: s.pack.BuiltIn,
 		},
@@ -234,6 +236,9 @@ func runID(at time.Time) string {
 
 func (s *Session) makeDir() error {
 	s.dir = s.settings.OutDir(s.header.RunID)
+	if _, err := os.Stat(filepath.Join(s.dir, OutputsName)); err == nil {
+		return fmt.Errorf("make the run's folder: %q holds the record of another run already: choose another --out, or remove it", s.dir)
+	}
 	if err := os.MkdirAll(s.dir, 0o777); err != nil {
 		return fmt.Errorf("make the run's folder: %w", err)
 	}

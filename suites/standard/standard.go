@@ -63,8 +63,8 @@ var claims = map[string]func(plan.Request) string{
 
 // demands are what a reply of each phase must meet.
 var demands = map[string]gomega.OmegaMatcher{
-	corpus.PhaseWarmup:      judge.ArriveWhole(),
-	corpus.PhasePerformance: gomega.SatisfyAll(judge.ArriveWhole(), judge.AddUp()),
+	corpus.PhaseWarmup:      gomega.SatisfyAll(judge.ArriveWhole(), judge.SaySomething()),
+	corpus.PhasePerformance: gomega.SatisfyAll(judge.ArriveWhole(), judge.SaySomething(), judge.AddUp()),
 	corpus.PhaseSanity:      gomega.SatisfyAll(judge.ArriveWhole(), judge.AnswerAsAsked()),
 }
 
