@@ -26,13 +26,15 @@ func ArriveWhole() types.GomegaMatcher {
 // SaySomething demands that a reply that ended by itself holds an answer: text, or a tool call. One that ran out of its
 // budget may still have been thinking.
 func SaySomething() types.GomegaMatcher {
-	return demand{"say something", func(r Reply) []string {
-		t := r.Transcript
-		if r.Figures.Status != measure.Completed || strings.TrimSpace(t.Content) != "" || len(t.ToolCalls) > 0 {
-			return nil
-		}
-		return []string{fmt.Sprintf("it ended with %q and no answer text (%d bytes of thinking)", r.Figures.FinishReason.Value, len(t.Reasoning))}
-	}}
+	return demand{"say something", silence}
+}
+
+func silence(r Reply) []string {
+	t := r.Transcript
+	if r.Figures.Status != measure.Completed || strings.TrimSpace(t.Content) != "" || len(t.ToolCalls) > 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("it ended with %q and no answer text (%d bytes of thinking)", r.Figures.FinishReason.Value, len(t.Reasoning))}
 }
 
 // AddUp demands that a reply's accounting does not contradict itself: counts, engine times and the client's clock. It

@@ -132,6 +132,8 @@ var rules = map[string]func(*asked, fixtures.CaseTask) result{
 	"json_schema": taskJSON,
 	"json_object": taskJSON,
 	"max_tokens":  taskMaxTokens,
+	taskAnswerKey: keyed,
+	taskAnswer:    unkeyed,
 	"finish_reason": func(x *asked, t fixtures.CaseTask) result {
 		want, _ := t.Text()
 		if got := reason(x.t); got != want {

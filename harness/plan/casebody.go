@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tidwall/sjson"
+
 	"plumbline/fixtures"
 )
 
@@ -69,6 +71,12 @@ func caseCall(r fixtures.CaseRequest, model, planted string) (CaseCall, error) {
 }
 
 func caseBody(p fixtures.CaseParams, model, planted string) ([]byte, error) {
+	if sent, ok := p.Other[fixtures.LiteralBody]; ok {
+		if model == fixtures.CaseModel {
+			return sent, nil // nobody asked for another model than the recorded one
+		}
+		return sjson.SetBytes(sent, "model", model)
+	}
 	body := map[string]any{"model": model}
 	content := json.RawMessage(`"` + p.MessageJSONEscape + `"`)
 	if p.MessageJSONEscape == "" {

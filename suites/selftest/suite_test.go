@@ -22,6 +22,7 @@ import (
 	"plumbline/corpus"
 	"plumbline/fixtures"
 	"plumbline/harness/journal"
+	"plumbline/harness/transcript"
 	"plumbline/mockserver"
 	"plumbline/reports/strata"
 	"plumbline/suites/session"
@@ -171,6 +172,9 @@ func TestARunWithNothingSetIsARehearsalOnTheMock(t *testing.T) {
 	doc := r.document(t)
 	g.Expect(doc.Run.Status).To(Equal(strata.Nonconforming))
 	g.Expect(doc.Extensions.StatusReasonCodes).To(ContainElement("engine_mock"))
+	for _, e := range r.record(t).Exchanges {
+		g.Expect(transcript.Read(&e).Findings).To(BeEmpty(), e.ID)
+	}
 	g.Expect(doc.Quality.Passed).To(Equal(12))
 	g.Expect(doc.Quality.Total).To(Equal(12))
 	for _, name := range []string{"outputs.jsonl", "config.json", "provenance/chat_template.jinja", "provenance/corpus-manifest.sha256", "provenance/corpus-build.json"} {
@@ -263,6 +267,27 @@ func TestAnEmptyReplyIsRed(t *testing.T) {
 	r := run(t, nil, "--url", url, "--ginkgo.focus=warmup|performance-short-r1")
 	g.Expect(r.exit).NotTo(BeZero())
 	g.Expect(r.output).To(And(ContainSubstring("0 Passed"), ContainSubstring("no answer text")))
+}
+
+func TestAFailureIsSavedAndShownAgainOffline(t *testing.T) {
+	g := NewWithT(t)
+	url := faulty(t, func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, chunk(roleChunk)+chunk(`{"content":"a wrong answer"}`)+finishes+done)
+	})
+	r := run(t, nil, "--url", url, "--ginkgo.focus=sanity-I1")
+	g.Expect(r.exit).NotTo(BeZero())
+	saved := filepath.Join(r.runDir(), "failures", "sanity-I1.json")
+	g.Expect(saved).To(BeARegularFile())
+	saved, err := filepath.EvalSymlinks(saved)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(r.output).To(ContainSubstring("plumbline probe " + saved))
+
+	again := exec.CommandContext(t.Context(), "go", "run", "../../cmd/plumbline", "probe", saved)
+	out, err := again.CombinedOutput()
+	g.Expect(err).To(HaveOccurred(), string(out))
+	g.Expect(again.ProcessState.ExitCode()).To(Equal(1), string(out))
+	g.Expect(string(out)).To(ContainSubstring("a wrong answer"))
 }
 
 func TestAServerThatCannotBeUsedIsRedWithADocument(t *testing.T) {

@@ -2,6 +2,7 @@ package standard
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
@@ -40,6 +41,7 @@ func serveLevel(ctx ginkgo.SpecContext, s *session.Session, level int) {
 	if rounds == nil {
 		ginkgo.Skip(fmt.Sprintf("level %d is beyond what the server says it can serve", level))
 	}
+	saveOnFailure(s, slices.Concat(rounds...)...)
 	var all []judge.Reply
 	for _, ids := range rounds {
 		replies, err := s.SendTogether(ctx, ids)

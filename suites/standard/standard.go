@@ -5,12 +5,14 @@ package standard
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
 
 	"plumbline/corpus"
+	"plumbline/fixtures"
 	"plumbline/harness/judge"
 	"plumbline/harness/plan"
 	"plumbline/suites/session"
@@ -82,7 +84,22 @@ func send(ctx ginkgo.SpecContext, s *session.Session, id string) judge.Reply {
 	reply, err := s.Send(ctx, id)
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	note(reply)
+	saveOnFailure(s, id)
 	return reply
+}
+
+// saveOnFailure keeps the exchange of a failing spec for itself, and shows the command that replays and judges it again.
+func saveOnFailure(s *session.Session, ids ...string) {
+	ginkgo.DeferOnFailure(func() {
+		for _, id := range ids {
+			command, err := s.SaveFailure(id)
+			if errors.Is(err, fixtures.ErrNothingToReplay) {
+				continue
+			}
+			gomega.Expect(err).NotTo(gomega.HaveOccurred())
+			ginkgo.AddReportEntry("replay it and judge it again", command, ginkgo.ReportEntryVisibilityFailureOrVerbose)
+		}
+	})
 }
 
 // note adds a short JSON string: Ginkgo's report loses digits of anything else that crosses processes.
