@@ -114,6 +114,7 @@ func (r *reader) forgiven(l legality, index int) {
 
 // head reads the members beside the choices, and returns the choices.
 func (r *reader) head(obj []byte, index int) (choices []byte, sent bool) {
+	unnamed := false
 	eachMember(obj, func(name, v []byte) {
 		switch string(name) {
 		case "choices":
@@ -121,7 +122,11 @@ func (r *reader) head(obj []byte, index int) (choices []byte, sent bool) {
 		case "id":
 			r.id(v)
 		case "model":
-			r.model(v, index)
+			if s, _ := text(v); s != "" {
+				r.t.Model = s
+			} else {
+				unnamed = true
+			}
 		case "system_fingerprint":
 			if s, _ := text(v); s != "" {
 				r.t.SystemFingerprint = s
@@ -132,6 +137,9 @@ func (r *reader) head(obj []byte, index int) (choices []byte, sent bool) {
 			r.timings(v, index)
 		}
 	})
+	if unnamed && filled(choices) && r.asked.model != "" { // a first chunk without choices may leave the name empty
+		r.add(ModelMismatch, index, "model", "the name is empty")
+	}
 	return choices, sent
 }
 
@@ -152,16 +160,6 @@ func (r *reader) id(v []byte) {
 		r.t.IDs = append(r.t.IDs, s)
 	}
 	r.t.DistinctIDs = len(r.ids)
-}
-
-func (r *reader) model(v []byte, index int) {
-	s, _ := text(v)
-	switch {
-	case s == "" && r.asked.model != "":
-		r.add(ModelMismatch, index, "model", "the name is empty")
-	case s != "":
-		r.t.Model = s
-	}
 }
 
 // delta reads a delta, or the message of a whole completion.

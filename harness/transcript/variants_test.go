@@ -49,6 +49,7 @@ func TestFormsOfOneFault(t *testing.T) {
 		"a call cut, and called complete":        {answer(called(calls(opens), more(`{"port":"Al`)), request(offering)), []string{ToolArgumentsInvalidJSON, ToolCallTruncated}},
 		"a call's arguments in single quotes":    {answer(called(calls(opens), more(`{'port':'Al'}`)), request(offering)), []string{ToolArgumentsInvalidJSON}},
 		"the role with each thought":             {answer(told("stop", delta(`{"role":"assistant","content":"","reasoning":"so"}`), delta(`{"role":"assistant","content":"","reasoning":"!"}`), say("a"))), nil},
+		"a first chunk without choices and name": {answer(append(pieces("data: {\"id\":\"c1\",\"model\":\"\",\"choices\":[]}\n\n"), told("stop", say("a"))...)), nil},
 		"a pause among quick tokens":             {answer(told("stop", spaced(6, say("a"))...), later(4, 600*time.Millisecond)), []string{InterTokenStall}},
 		"an error about the template in a reply": {answer(pieces(`{"error":{"message":"failed to apply chat template","code":400}}`), status(400)), []string{HTTP4xx, TemplateError}},
 	} {
