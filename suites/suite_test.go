@@ -53,11 +53,7 @@ func TestPlumbline(t *testing.T) {
 		}
 	}, func() {})
 	SynchronizedAfterSuite(func() {}, func(ctx SpecContext) {
-		interrupted := ""
-		if signalled.Err() != nil {
-			interrupted = "the run was interrupted by a signal"
-		}
-		_, err := run.Close(ctx, interrupted, whyUnsent(filtered, suiteConfig.FailFast))
+		_, err := run.Close(ctx, interruption(signalled), whyUnsent(filtered, suiteConfig.FailFast))
 		Expect(err).NotTo(HaveOccurred())
 	})
 
@@ -66,6 +62,19 @@ func TestPlumbline(t *testing.T) {
 		t.Fatal("a request is sent once and its timing is never tried again: leave out --flake-attempts and --must-pass-repeatedly")
 	}
 	RunSpecs(t, "Plumbline", suiteConfig, reporterConfig)
+	if run.Unfinished() { // at a second signal Ginkgo leaves its clean-up out, and timeout(1) sends two at once
+		if _, err := run.Close(context.WithoutCancel(signalled), interruption(signalled), whyUnsent(filtered, suiteConfig.FailFast)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// interruption says that a signal ended the run, "" when none did.
+func interruption(signalled context.Context) string {
+	if signalled.Err() != nil {
+		return "the run was interrupted by a signal"
+	}
+	return ""
 }
 
 // whyUnsent is why a run that nothing cut short did not send a request of its plan.

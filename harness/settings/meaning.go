@@ -102,8 +102,8 @@ func checkURL(text string) (string, string) {
 		}
 	}
 	base := strings.TrimRight(text, "/")
-	if root, ok := strings.CutSuffix(base, "/v1"); ok {
-		return text, fmt.Sprintf("the suite adds /v1 to paths itself: give %s", root)
+	if root, _, ok := strings.Cut(base+"/", "/v1/"); ok {
+		return text, fmt.Sprintf("the suite adds /v1 and what follows to the address itself: give %s", root)
 	}
 	return base, ""
 }

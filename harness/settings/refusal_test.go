@@ -59,6 +59,7 @@ func TestRefusals(t *testing.T) {
 		{"address with a fragment", []string{"--url=http://h/#x"}, nil, []string{"without query or fragment"}},
 		{"address with port 0", []string{"--url=http://h:0"}, nil, []string{"65535"}},
 		{"address with the version path", []string{"--url=http://h:8/v1/"}, nil, []string{"give http://h:8"}},
+		{"address with the whole path", []string{"--url=http://h:8/v1/chat/completions"}, nil, []string{"give http://h:8"}},
 		{"pace of a live engine", []string{"--url=http://h", "--mock-pace=real"}, nil, []string{"--mock-pace", `--url "http://h"`}},
 		{"pace of a live engine, other sources", []string{"--mock-pace=real"}, []string{"PLUMBLINE_URL=http://h"}, []string{"--mock-pace", `PLUMBLINE_URL "http://h" (environment)`}},
 		{"total below first token", []string{"--timeout-total=1m", "--timeout-first-token=2m"}, nil, []string{"--timeout-first-token", `--timeout-total "1m"`, "longer"}},

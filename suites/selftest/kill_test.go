@@ -140,6 +140,19 @@ func TestATimeOutOfTheSuiteIsNotTakenForAFilter(t *testing.T) {
 	g.Expect(why).NotTo(ContainSubstring("filter"))
 }
 
+func TestTwoSignalsAtOnceStillLeaveADocument(t *testing.T) {
+	g := NewWithT(t)
+	chat, reached := holdAt(2)
+	cmd, dir := command(t, nil, "--url", faulty(t, chat))
+	g.Expect(cmd.Start()).To(Succeed())
+	<-reached
+	g.Expect(cmd.Process.Signal(syscall.SIGTERM)).To(Succeed())
+	g.Expect(cmd.Process.Signal(syscall.SIGINT)).To(Succeed())
+	g.Expect(cmd.Wait()).NotTo(Succeed())
+	doc := result{dir: dir}.document(t)
+	g.Expect(doc.Run.Status).To(Equal(strata.Incomplete))
+}
+
 func TestAnInterruptStillWritesTheDocument(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		t.Run(signal.String(), func(t *testing.T) {

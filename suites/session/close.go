@@ -27,6 +27,7 @@ const stopTimeout = 10 * time.Second
 // why a request of the plan was not sent. It is called once after Open, also after an Open that failed.
 func (s *Session) Close(ctx context.Context, interrupted, unsent string) (*strata.Document, error) {
 	defer s.progress.stop()
+	s.closed = true
 	if interrupted == "" && s.cut {
 		interrupted = "the run was told to end before this request, by its time-out or by another failure"
 	}
@@ -55,6 +56,9 @@ func (s *Session) Close(ctx context.Context, interrupted, unsent string) (*strat
 	}
 	return doc, errors.Join(errs...)
 }
+
+// Unfinished says whether the run was opened and not closed.
+func (s *Session) Unfinished() bool { return s.journal != nil && !s.closed }
 
 func (s *Session) endRecord(ctx context.Context, interrupted, unsent string) error {
 	lines := make([]fixtures.Line, 0, len(s.requests)+2)

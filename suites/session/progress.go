@@ -90,7 +90,7 @@ func (p *Progress) begin(s *Session) {
 	if isMock(e) {
 		p.printf("%s\n", mockNotice)
 	}
-	p.printf("engine %s %s at %s, model %s\n", cmp.Or(e.Name, "unknown"), e.Version, e.URL, cmp.Or(s.header.Model, "unknown"))
+	p.printf("engine %s at %s, model %s\n", strings.TrimSpace(cmp.Or(e.Name, "unknown")+" "+e.Version), e.URL, cmp.Or(s.header.Model, "unknown"))
 	for _, chosen := range s.settings.Chosen() {
 		p.printf("  %s\n", chosen)
 	}
@@ -99,6 +99,9 @@ func (p *Progress) begin(s *Session) {
 		p.printf("no request can be sent: %s\n", s.header.Refusal)
 		return
 	}
+	if n, need := tooLong(s.header.Plan, e.ContextTokens); n > 0 {
+		p.printf("the engine's context holds %d tokens and the plan needs %d: %d requests will not fit\n", *e.ContextTokens, need, n)
+	}
 	p.start()
 }
 
@@ -106,6 +109,24 @@ func (p *Progress) start() {
 	stopped := make(chan struct{})
 	p.stopped = stopped
 	p.ticking.Go(func() { p.tick(stopped) })
+}
+
+// tooLong counts the requests of a plan that do not fit into a context, budget included, and what the longest needs. The
+// template's own tokens are not known yet, and left out.
+func tooLong(plan []fixtures.Planned, context *int) (n, need int) {
+	if context == nil {
+		return 0, 0
+	}
+	for _, p := range plan {
+		content := cmp.Or(p.EngineContentTokens, p.ContentTokens)
+		if content == nil {
+			continue
+		}
+		if all := *content + p.MaxOutputTokens; all > *context {
+			n, need = n+1, max(need, all)
+		}
+	}
+	return n, need
 }
 
 // mockNotice is said before and after every run on the mock.
@@ -262,6 +283,7 @@ func (p *Progress) hashing(path string, done, total int64) {
 func (p *Progress) end(s *Session, doc *strata.Document) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.quiet = false // whoever wants no progress still wants the result
 	p.printf("\n\n%s", doc.Text())
 	if isMock(s.header.Engine) {
 		p.printf("%s\n", mockNotice)

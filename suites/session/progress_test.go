@@ -71,6 +71,15 @@ func TestTheLiveLineEndsWithTheRun(t *testing.T) {
 	}
 }
 
+func TestAPlanThatDoesNotFitIsCounted(t *testing.T) {
+	g := NewWithT(t)
+	plan := []fixtures.Planned{waiting("a", corpus.PhaseSanity, 100, 2048), waiting("b", corpus.PhaseSanity, 4000, 2048), {ID: "c", MaxOutputTokens: 9000}}
+	n, need := tooLong(plan, new(4096))
+	g.Expect([]int{n, need}).To(Equal([]int{1, 6048}))
+	n, _ = tooLong(plan, nil)
+	g.Expect(n).To(BeZero())
+}
+
 func TestNothingIsShownWhenNothingIsWanted(t *testing.T) {
 	g := NewWithT(t)
 	p, out := running("none", writeEvery)

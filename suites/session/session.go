@@ -50,6 +50,7 @@ type Session struct {
 	figures map[string]measure.Figures // of the requests that were sent
 	broken  error                      // the first failure to keep the record: nothing may be sent after it
 	cut     bool                       // a request was cut off because the run was told to end
+	closed  bool
 }
 
 // New loads what a run is made of and plans its required requests. It opens no connection and writes nothing, so that

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
@@ -47,7 +48,9 @@ func phase(s *session.Session, name, claim string) {
 				reply := send(ctx, s, r.ID)
 				gomega.Expect(reply).To(demands[name])
 				if name == corpus.PhasePerformance {
-					gomega.Expect(s.PromptFaults(r.ID)).To(gomega.BeEmpty(), "the prompt of "+r.ID+" must be read whole and anew")
+					if faults := s.PromptFaults(r.ID); len(faults) > 0 {
+						ginkgo.Fail("expected the prompt of " + r.ID + " to be read whole and anew, but:\n  " + strings.Join(faults, "\n  "))
+					}
 				}
 			})
 		}
