@@ -18,11 +18,12 @@ import (
 	"testing"
 
 	"plumbline/fixtures"
+	"plumbline/harness/judge"
 	"plumbline/harness/settings"
 	"plumbline/reports/strata"
 )
 
-var update = flag.Bool("update", false, "rewrite the table of settings in running.md")
+var update = flag.Bool("update", false, "rewrite the tables in running.md and findings.md")
 
 const root = ".."
 
@@ -63,6 +64,23 @@ func TestTheTableOfSettingsIsTheCodes(t *testing.T) {
 	if last != settings.Usage() {
 		t.Errorf("the last section of %s is not the table of settings: run go test ./docs -update; expected\n%s\nreceived\n%s",
 			file, settings.Usage(), last)
+	}
+}
+
+func TestTheCatalogueOfFindingsIsTheCodes(t *testing.T) {
+	const file, heading = "docs/findings.md", "\n## Catalogue\n\n"
+	before, last, found := strings.Cut(read(t, file), heading)
+	if !found {
+		t.Fatalf("no catalogue in %s", file)
+	}
+	if *update {
+		last = judge.Catalogue()
+		if err := os.WriteFile(filepath.Join(root, file), []byte(before+heading+last), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if last != judge.Catalogue() {
+		t.Errorf("the catalogue in %s is not the code's: run go test ./docs -update", file)
 	}
 }
 

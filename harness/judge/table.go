@@ -1,6 +1,13 @@
 package judge
 
-import "plumbline/harness/transcript"
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"plumbline/harness/transcript"
+)
 
 // The ids of findings that need more than one exchange by itself: the task, the plan, or other exchanges of the case.
 const (
@@ -223,4 +230,23 @@ func effectsOf(f transcript.Finding) []effect {
 		out = append(out, e)
 	}
 	return out
+}
+
+// Catalogue is a Markdown table of every finding: its id, how much it weighs as a rule, the checks it touches, and what it
+// says.
+func Catalogue() string {
+	var b strings.Builder
+	b.WriteString("| finding | severity | checks | what it says |\n| --- | --- | --- | --- |\n")
+	for _, id := range slices.Sorted(maps.Keys(kinds)) {
+		severity, sentence := kinds[id].severity, kinds[id].sentence
+		if sentence == "" {
+			severity, sentence = transcript.Describe(id)
+		}
+		var checks []string
+		for _, e := range kinds[id].effects {
+			checks = append(checks, e.check)
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", id, severity, strings.Join(checks, ", "), strings.ReplaceAll(sentence, "|", `\|`))
+	}
+	return b.String()
 }

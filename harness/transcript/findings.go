@@ -254,6 +254,12 @@ var findingKinds = map[string]findingKind{
 // FindingIDs lists the id of every finding that a transcript can have, sorted.
 func FindingIDs() []string { return slices.Sorted(maps.Keys(findingKinds)) }
 
+// Describe is how much a finding weighs as a rule, and what it says; "" for one that this package never makes.
+func Describe(id string) (Severity, string) {
+	kind := findingKinds[id]
+	return kind.severity, kind.sentence
+}
+
 // findings collects deviations. One that repeats at the same path is kept once, with how often it was seen, so that a
 // long stream with a fault in every chunk stays readable.
 type findings struct {
