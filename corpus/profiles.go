@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -51,8 +52,12 @@ func LoadProfile(name string) (*Profile, error) {
 		return nil, fmt.Errorf("load profile %q: %w", name, err)
 	}
 	p, err := parseProfile(data)
-	if err == nil && !isPath && p.Name != name {
+	switch {
+	case err != nil:
+	case !isPath && p.Name != name:
 		err = fmt.Errorf("it names itself %q", p.Name)
+	case isPath && slices.Contains(Profiles(), p.Name): // its documents would pass for those of the built-in one
+		err = fmt.Errorf("the name %q is that of a built-in profile", p.Name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("load profile %q: %w", name, err)
@@ -61,8 +66,20 @@ func LoadProfile(name string) (*Profile, error) {
 	return p, nil
 }
 
-// requested are the fields of a request that the plan sets itself, so that a profile may not.
-var requested = []string{"model", "messages", "stream", "stream_options", "seed", "max_tokens", "tools", "chat_template_kwargs"}
+// requested are the fields of a request that the plan sets itself, or leaves out because they change what is measured
+// or how a reply is read, so that a profile may not set them. Neither may it set any other whose name begins as
+// streamed does.
+var requested = []string{
+	"model", "messages", "seed", "max_tokens", "max_completion_tokens", "tools", "tool_choice", "chat_template_kwargs",
+	"n", "stop", "response_format", "logprobs",
+}
+
+const streamed = "stream"
+
+// numeric are the fields of sampling that are numbers wherever they are known.
+var numeric = []string{
+	"temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty",
+}
 
 func parseProfile(data []byte) (*Profile, error) {
 	var p Profile
@@ -76,9 +93,12 @@ func parseProfile(data []byte) (*Profile, error) {
 	if err := json.Unmarshal(p.Sampling, &sampling); err != nil || sampling == nil {
 		return nil, errors.New("sampling: expected an object")
 	}
-	for _, field := range requested {
-		if _, ok := sampling[field]; ok {
+	for _, field := range slices.Sorted(maps.Keys(sampling)) {
+		if slices.Contains(requested, field) || strings.HasPrefix(field, streamed) {
 			return nil, fmt.Errorf("sampling: %q is set by the protocol, not by a profile", field)
+		}
+		if value := sampling[field]; slices.Contains(numeric, field) && value.Kind() != '0' {
+			return nil, fmt.Errorf("sampling: %q: expected a number, received %.80s", field, value)
 		}
 	}
 	var kwargs map[string]jsontext.Value

@@ -9,8 +9,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
+
+	"plumbline/fixtures"
 )
 
 const reference = "../../reports/strata/testdata/reference.results.json"
@@ -41,6 +44,9 @@ func TestValidateExitsByWhatItFound(t *testing.T) {
 		{"a valid document", "valid", []string{reference}, exitOK},
 		{"a wrong sum", "/quality/passed", []string{bad}, exitFailed},
 		{"one of two", "not valid", []string{reference, bad}, exitFailed},
+		{"a device", "expected a regular file", []string{"/dev/null"}, exitTrouble},
+		{"a folder", "expected a regular file", []string{"."}, exitTrouble},
+		{"a file too large", "expected at most 67108864 bytes, received 67108865", []string{sparse(t, 64<<20+1)}, exitTrouble},
 		{"no such file", "no-such-file", []string{"no-such-file"}, exitTrouble},
 		{"no file named", "expected", nil, exitTrouble},
 	} {
@@ -51,6 +57,40 @@ func TestValidateExitsByWhatItFound(t *testing.T) {
 			g.Expect(out + errs).To(ContainSubstring(c.says))
 		})
 	}
+}
+
+// sparse is a file of so many bytes that takes no room.
+func sparse(t *testing.T, size int64) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "large.json")
+	if err := os.WriteFile(name, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(name, size); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func TestReportNamesWhatIsWrongWithTheDocumentItWrote(t *testing.T) {
+	g := NewWithT(t)
+	dir := t.TempDir()
+	line, err := fixtures.EncodeLine(fixtures.Line{Run: &fixtures.Header{
+		Format: fixtures.RunFormat, RunID: "20261130T120000Z-00c0ffee", StartedAt: time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC),
+		Command: "plumbline", Protocol: fixtures.Protocol{ID: "p", Profile: "q", CorpusSHA256: strings.Repeat("0", 64)},
+		Plan: []fixtures.Planned{{ID: "warmup", Phase: "warmup", CaseID: "warmup", Repetition: 1, Seed: 1, MaxOutputTokens: 128, Concurrency: 1e9}},
+	}})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(os.WriteFile(filepath.Join(dir, "outputs.jsonl"), line, 0o600)).To(Succeed())
+	code, out, errs := call(t, "report", dir)
+	g.Expect(code).To(Equal(exitFailed), out+errs)
+	g.Expect(out).To(ContainSubstring("/requests/0/concurrency: expected 1"))
+	g.Expect(filepath.Join(dir, "results.json")).To(BeARegularFile())
+
+	line = bytes.Replace(line, []byte(`"concurrency":1000000000`), []byte(`"concurrency":1`), 1)
+	g.Expect(os.WriteFile(filepath.Join(dir, "outputs.jsonl"), line, 0o600)).To(Succeed())
+	code, out, errs = call(t, "report", dir)
+	g.Expect(code).To(Equal(exitOK), out+errs)
 }
 
 func TestReportSaysWhatItCannotRead(t *testing.T) {

@@ -218,8 +218,7 @@ func (p *probe) send(ctx context.Context, url string, calls []plan.CaseCall) ([]
 type watch struct{ *transcript.Watcher }
 
 func (w watch) Piece(at time.Duration, b []byte) client.Signal {
-	s := w.Watcher.Piece(at, b)
-	return client.Signal{Data: s.Data, Token: s.Token}
+	return client.Signal(w.Watcher.Piece(at, b))
 }
 
 // deadlines are the case's, and the usual ones where it names none. The deadlines of a case are made for its script,

@@ -35,6 +35,7 @@ type reader struct {
 	pieces   []fixtures.Piece
 	tooLarge string // says which cap the body passed, "" for none
 	token    bool
+	done     bool
 }
 
 // run reads to the end of the body and returns the offset of the end. A nil error is a proper end or a cap passed.
@@ -86,6 +87,10 @@ func (r *reader) take(at time.Duration, b []byte) {
 	if s.Token && !r.token {
 		r.token = true
 		r.clock.gotToken()
+	}
+	if s.Done && !r.done {
+		r.done = true
+		r.clock.gotDone()
 	}
 }
 

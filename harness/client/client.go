@@ -1,6 +1,6 @@
 // Package client sends one request and records the exchange: it stamps every read with one monotonic clock and copies
-// the bytes. It parses nothing, judges nothing, follows no redirect and retries nothing. Every outcome of a request,
-// good or bad, is an exchange with its end.
+// the bytes. It parses nothing, judges nothing and follows no redirect. Nothing is retried, but for a request that met a kept
+// connection which the server had closed. Every outcome of a request, good or bad, is an exchange with its end.
 package client
 
 import (

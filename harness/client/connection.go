@@ -15,8 +15,12 @@ type connecting struct {
 	clock  *clock
 	called time.Time
 
+	// redialed says that the request went out before, on a kept connection that the server had closed.
+	redialed bool
+
 	mu                  sync.Mutex
 	asked, got, reused  bool
+	answered            bool // a byte of a response has come
 	wait                time.Duration
 	dns, connect, shake span
 }
@@ -50,13 +54,14 @@ func (c *connecting) hooks() *httptrace.ClientTrace {
 		f()
 	}
 	return &httptrace.ClientTrace{
-		GetConn:           func(string) { locked(func() { c.asked = true }) },
-		DNSStart:          func(httptrace.DNSStartInfo) { locked(c.dns.start) },
-		DNSDone:           func(i httptrace.DNSDoneInfo) { locked(func() { c.dns.end(i.Err) }) },
-		ConnectStart:      func(_, _ string) { locked(c.connect.start) },
-		ConnectDone:       func(_, _ string, err error) { locked(func() { c.connect.end(err) }) },
-		TLSHandshakeStart: func() { locked(c.shake.start) },
-		TLSHandshakeDone:  func(_ tls.ConnectionState, err error) { locked(func() { c.shake.end(err) }) },
+		GetConn:              func(string) { locked(func() { c.asked = true }) },
+		DNSStart:             func(httptrace.DNSStartInfo) { locked(c.dns.start) },
+		DNSDone:              func(i httptrace.DNSDoneInfo) { locked(func() { c.dns.end(i.Err) }) },
+		ConnectStart:         func(_, _ string) { locked(c.connect.start) },
+		ConnectDone:          func(_, _ string, err error) { locked(func() { c.connect.end(err) }) },
+		TLSHandshakeStart:    func() { locked(c.shake.start) },
+		TLSHandshakeDone:     func(_ tls.ConnectionState, err error) { locked(func() { c.shake.end(err) }) },
+		GotFirstResponseByte: func() { locked(func() { c.answered = true }) },
 		GotConn: func(i httptrace.GotConnInfo) {
 			c.clock.dispatch()
 			locked(func() {
@@ -74,7 +79,7 @@ func (c *connecting) record(protocol string) *fixtures.Connection {
 	if !c.got {
 		return nil
 	}
-	r := &fixtures.Connection{Protocol: protocol, Reused: c.reused, Wait: c.wait}
+	r := &fixtures.Connection{Protocol: protocol, Reused: c.reused, Redialed: c.redialed, Wait: c.wait}
 	if !c.reused {
 		r.DNS, r.Connect, r.TLS = c.dns.length(), c.connect.length(), c.shake.length()
 	}

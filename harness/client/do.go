@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"net/http/httptrace"
 	"slices"
 	"time"
 
@@ -40,6 +39,7 @@ type Watcher interface {
 type Signal struct {
 	Data  bool // a data event ended in this piece
 	Token bool // the first token has been seen, in this piece or before
+	Done  bool // the stream's end marker has been seen, in this piece or before
 }
 
 // Do sends the request and reads the reply to its end. It never fails: how the exchange ended stands in its End, also
@@ -77,13 +77,20 @@ func (c *Client) Do(ctx context.Context, call Call) *fixtures.Exchange {
 	x.Request.Path = req.URL.RequestURI()
 	x.Request.Header = maps.Clone(map[string][]string(req.Header))
 
-	_, traced := c.transport.(*http.Transport)
+	pool, traced := c.transport.(*http.Transport)
 	if traced {
 		clk.start()
 	} else {
 		clk.dispatch()
 	}
-	resp, err := c.transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, conn.hooks())))
+	resp, err := roundTrip(c.transport, req, conn)
+	if traced && err != nil && ctx.Err() == nil && conn.wasClosed(err) {
+		fresh := pool.Clone()
+		defer fresh.CloseIdleConnections()
+		conn = &connecting{clock: clk, called: conn.called, redialed: true}
+		clk.start()
+		resp, err = roundTrip(fresh, again(req), conn)
+	}
 	zero := clk.offsetZero()
 	at := time.Since(zero)
 	c.stamp(x, zero)

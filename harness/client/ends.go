@@ -32,6 +32,9 @@ func ending(ctx context.Context, err error, at time.Duration, conn *connecting) 
 		end.Kind = broken(err)
 	case asked:
 		end.Kind = fixtures.EndRefused
+		if conn.redialed {
+			end.Error = "the server had closed the kept connection, and no other could be had: " + end.Error
+		}
 	default:
 		end.Kind = foreign(err)
 	}

@@ -25,11 +25,12 @@ var credentialHeaders = []string{"Authorization", "Proxy-Authorization", "X-Api-
 // scrubber overwrites secrets in what is recorded.
 type scrubber struct {
 	secrets [][]byte // the longest first
-	longest int
+	values  []string // as they are, to be found in JSON's escapes
+	longest int      // bytes that a secret can take in any spelling
 }
 
 // newScrubber takes the secrets that are named and those that stand in the credential headers. Each is looked for as it
-// is and as a JSON document or a URL would spell it.
+// is and as a JSON document, in any of its spellings, or a URL would spell it.
 func newScrubber(secrets []string, header http.Header) *scrubber {
 	values := slices.Clone(secrets)
 	for name, list := range header {
@@ -50,6 +51,8 @@ func newScrubber(secrets []string, header http.Header) *scrubber {
 		if len(v) < minSecret {
 			continue
 		}
+		s.values = append(s.values, v)
+		s.longest = max(s.longest, len(v)*len(`\u0000`))
 		quoted, _ := json.Marshal(v) // a string always can be
 		inJSON := string(quoted[1 : len(quoted)-1])
 		for _, f := range []string{v, inJSON, strings.ReplaceAll(inJSON, "/", `\/`), url.QueryEscape(v), url.PathEscape(v)} {
@@ -63,9 +66,8 @@ func newScrubber(secrets []string, header http.Header) *scrubber {
 		return bytes.Compare(a, b)
 	})
 	s.secrets = slices.CompactFunc(s.secrets, bytes.Equal)
-	if len(s.secrets) > 0 {
-		s.longest = len(s.secrets[0])
-	}
+	slices.Sort(s.values)
+	s.values = slices.Compact(s.values)
 	return s
 }
 
@@ -123,7 +125,7 @@ func (s *scrubber) pieces(pieces []fixtures.Piece) (hit bool) {
 	if len(s.secrets) == 0 {
 		return false
 	}
-	const enough = 64 << 10
+	enough := max(64<<10, 2*s.longest)
 	var window []byte
 	start, size := 0, 0    // of the window, of the pieces so far
 	first, firstAt := 0, 0 // the piece in which the window starts, and where that piece starts
@@ -157,6 +159,11 @@ func (s *scrubber) find(b []byte, start int) []match {
 			from := start + pos + i
 			found = append(found, match{from, from + len(secret)})
 			pos += i + 1
+		}
+	}
+	if bytes.Contains(b, []byte(`\`)) {
+		for _, v := range s.values {
+			found = appendEscaped(found, b, start, v)
 		}
 	}
 	slices.SortFunc(found, func(a, b match) int { return a.from - b.from })

@@ -96,6 +96,49 @@ func TestOverlappingSecretsAreBothOverwritten(t *testing.T) {
 	g.Expect(body(c.Do(background, post("x")))).To(Equal("-*********-******-"))
 }
 
+func TestASecretIsFoundInAnySpellingOfJSON(t *testing.T) {
+	const secret = `sk-é"/😀`
+	for name, spelled := range map[string]string{
+		"every character escaped":   `\u0073\u006b\u002d\u00e9\u0022\u002f\ud83d\ude00`,
+		"capital digits":            `\u0073\u006B\u002D\u00E9\u0022\u002F\uD83D\uDE00`,
+		"one character escaped":     `s\u006b-é\"/😀`,
+		"the last one escaped":      `sk-é\"\/\uD83d\uDe00`,
+		"short and long escapes":    `s\u006B-é\"\u002f😀`,
+		"only the short ones, once": `sk-é"\/😀`,
+	} {
+		for _, size := range []int{1, 5, 1000} {
+			t.Run(fmt.Sprint(name, " in reads of ", size), func(t *testing.T) {
+				g := NewWithT(t)
+				text := `{"content":"\u0073k-sk` + spelled + `\u0073k"}`
+				var reads []string
+				for rest := text; rest != ""; rest = rest[min(size, len(rest)):] {
+					reads = append(reads, rest[:min(size, len(rest))])
+				}
+				x := newClient(t, client.Options{Secrets: []string{secret}, Transport: echo(nil, reads...)}).Do(background, post("x"))
+				g.Expect(body(x)).To(Equal(`{"content":"\u0073k-sk` + strings.Repeat("*", len(spelled)) + `\u0073k"}`))
+			})
+		}
+	}
+}
+
+func TestWhatOnlyLooksLikeAnEscapeIsNoSecret(t *testing.T) {
+	for _, text := range []string{`\u0073key-`, `\u006`, `\u006bey-\u003`, `\u016bey-1`, `\u006gey-1`, `\`, `key-\u`, `\u006b\u0065y-2`} {
+		x := newClient(t, client.Options{Secrets: []string{"key-1"}, Transport: echo(nil, text)}).Do(background, post("x"))
+		NewWithT(t).Expect(body(x)).To(Equal(text))
+	}
+}
+
+func TestAnEscapedSecretIsFoundAtTheSeamOfTwoLooks(t *testing.T) {
+	const spelled = `\u006b\u0065\u0079\u002d\u0031`
+	for at := 65_536 - len(spelled) - 1; at <= 65_537; at++ {
+		text := strings.Repeat("x", at) + spelled + strings.Repeat("y", 70_000)
+		x := newClient(t, client.Options{Secrets: []string{"key-1"}, Transport: echo(nil, text[:65_536], text[65_536:])}).Do(background, post("x"))
+		if body(x) != strings.Replace(text, spelled, strings.Repeat("*", len(spelled)), 1) {
+			t.Errorf("not overwritten at %d", at)
+		}
+	}
+}
+
 func FuzzASecretNeverComesThrough(f *testing.F) {
 	f.Add([]byte("abkeykeykey-1zz"), []byte{3, 1, 1})
 	f.Add(bytes.Repeat([]byte("key-1"), 30), []byte{1})

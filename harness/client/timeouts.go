@@ -22,7 +22,7 @@ type Timeouts struct {
 	// Idle: the longest time without progress once the first byte came. After the first token progress is a complete
 	// data event, so neither keep-alive comments nor an event that never ends keep a dead stream open. Before it, and
 	// without a watcher, any bytes are progress: a server may keep the connection alive while it reads the prompt, and
-	// how long that may take is FirstToken's to say.
+	// how long that may take is FirstToken's to say. A stream whose end marker the watcher has seen gets endGrace at most.
 	Idle time.Duration
 	// Total: from dispatch to the end of the body. It bounds the time before dispatch as well, apart.
 	Total time.Duration
@@ -40,6 +40,10 @@ func (t Timeouts) check() error {
 	return nil
 }
 
+// endGrace is how long a stream may stay open after its end marker. Nothing of the reply is still to come then: what a
+// proxy or a busy server needs to close it is far less, and the next request waits for it.
+const endGrace = 2 * time.Second
+
 // expired is the cause with which a time-out cancels its exchange.
 type expired struct {
 	kind     fixtures.EndKind
@@ -54,9 +58,9 @@ type clock struct {
 	limits Timeouts
 	cancel context.CancelCauseFunc
 
-	mu                                          sync.Mutex
-	zero                                        time.Time
-	connect, firstByte, firstToken, idle, total *time.Timer
+	mu                                               sync.Mutex
+	zero                                             time.Time
+	connect, firstByte, firstToken, idle, end, total *time.Timer
 
 	// progress is the offset of the last progress, for the idle time-out. The timer looks at it when it fires rather
 	// than being set anew with every piece.
@@ -67,10 +71,11 @@ func newClock(limits Timeouts, cancel context.CancelCauseFunc) *clock {
 	return &clock{limits: limits, cancel: cancel, zero: time.Now()}
 }
 
-// start arms the time-outs that hold until a connection is in hand.
+// start arms the time-outs that hold until a connection is in hand, in place of any others.
 func (c *clock) start() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.disarm()
 	c.connect = c.arm(c.limits.Connect, fixtures.EndConnectTimeout, "no connection within the connect time-out of %v")
 	c.total = c.arm(c.limits.Total, fixtures.EndTotal, "no connection within the total time-out of %v")
 }
@@ -96,7 +101,7 @@ func (c *clock) stop() {
 }
 
 func (c *clock) disarm() {
-	for _, t := range []*time.Timer{c.connect, c.firstByte, c.firstToken, c.idle, c.total} {
+	for _, t := range []*time.Timer{c.connect, c.firstByte, c.firstToken, c.idle, c.end, c.total} {
 		if t != nil {
 			t.Stop()
 		}
@@ -127,6 +132,13 @@ func (c *clock) gotToken() {
 	if c.firstToken != nil {
 		c.firstToken.Stop()
 	}
+}
+
+// gotDone notes the end marker of a stream: from now on only the body's end is waited for.
+func (c *clock) gotDone() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.end = c.arm(endGrace, fixtures.EndIdle, "the stream was left open after its end marker: no end of the body within %v")
 }
 
 func (c *clock) checkIdle() {

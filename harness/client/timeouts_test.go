@@ -23,6 +23,7 @@ const (
 	role  = "data: role\n\n"
 	token = "data: tok\n\n"
 	ping  = ": ping\n\n"
+	done  = "data: [DONE]\n\n"
 )
 
 // step is what a server writes after a wait.
@@ -143,6 +144,26 @@ func TestEachTimeoutEndsTheExchangeAtItsOwnMoment(t *testing.T) {
 			unwatched: true,
 			kind:      fixtures.EndIdle, at: 19 * time.Second, says: "idle time-out of 1s", pieces: 20,
 		},
+		"open after the end marker": {
+			limits: client.Timeouts{FirstByte: time.Minute, FirstToken: time.Minute, Idle: 6 * time.Minute, Total: time.Hour},
+			script: []step{{0, head}, {60 * ms, token}, {40 * ms, done}},
+			kind:   fixtures.EndIdle, at: 2100 * ms, says: "left open after its end marker", pieces: 2,
+		},
+		"open after an end marker without a token": {
+			limits: client.Timeouts{FirstToken: time.Minute},
+			script: []step{{0, head}, {60 * ms, done}},
+			kind:   fixtures.EndIdle, at: 2060 * ms, says: "left open after its end marker", pieces: 1,
+		},
+		"tokens after the end marker": {
+			limits: client.Timeouts{Idle: 6 * time.Minute},
+			script: append([]step{{0, head}, {0, done}}, steps(99, step{300 * ms, done})...),
+			kind:   fixtures.EndIdle, at: 2 * time.Second, says: "left open after its end marker", pieces: 7,
+		},
+		"a shorter idle time-out holds after the end marker too": {
+			limits: client.Timeouts{Idle: time.Second},
+			script: []step{{0, head}, {60 * ms, token + done}},
+			kind:   fixtures.EndIdle, at: 1060 * ms, says: "idle time-out of 1s", pieces: 1,
+		},
 		"tokens for ever": {
 			limits: client.Timeouts{FirstByte: time.Second, FirstToken: time.Second, Idle: time.Second, Total: 10 * time.Second},
 			script: append([]step{{0, head}}, steps(99, step{300 * ms, token})...),
@@ -197,6 +218,18 @@ func TestAPatientRequestGetsEveryTokenAtItsOffset(t *testing.T) {
 			offsets = append(offsets, p.At)
 		}
 		g.Expect(w.seen).To(Equal(offsets))
+	})
+}
+
+func TestAStreamThatEndsSoonAfterItsEndMarkerIsWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		script := []step{{0, head}, {0, token}, {time.Second, done}, {1900 * time.Millisecond, ping}}
+		call := post("x")
+		call.Watcher = &watch{}
+		x := newClient(t, client.Options{Transport: piped(t, 0, script, false)}).Do(background, call)
+		g.Expect(x.End).To(Equal(fixtures.End{Kind: fixtures.EndClose, At: 2900 * time.Millisecond}))
+		g.Expect(body(x)).To(Equal(token + done + ping))
 	})
 }
 

@@ -16,10 +16,12 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// watch reports a data event for each blank line that ends a "data:" block, and a token once an event holds "tok".
+// watch reports a data event for each blank line that ends a "data:" block, a token once an event holds "tok", and the
+// end once one is the end marker.
 type watch struct {
 	rest  []byte
 	token bool
+	done  bool
 	seen  []time.Duration
 }
 
@@ -35,8 +37,9 @@ func (w *watch) Piece(at time.Duration, b []byte) client.Signal {
 		w.rest = bytes.Clone(rest)
 		s.Data = s.Data || bytes.HasPrefix(event, []byte("data:"))
 		w.token = w.token || bytes.Contains(event, []byte("tok"))
+		w.done = w.done || string(event) == "data: [DONE]"
 	}
-	s.Token = w.token
+	s.Token, s.Done = w.token, w.done
 	return s
 }
 

@@ -17,12 +17,12 @@ import (
 )
 
 func header() *fixtures.Header {
-	return &fixtures.Header{Format: fixtures.RunFormat, RunID: "r1", Plan: []fixtures.Planned{{ID: "a"}}}
+	return &fixtures.Header{Format: fixtures.RunFormat, RunID: "20261130T120000Z-00c0ffee", Plan: []fixtures.Planned{{ID: "a"}}}
 }
 
 func exchange(id string, body string) fixtures.Line {
 	return fixtures.Line{Exchange: &fixtures.Exchange{Format: fixtures.ExchangeFormat, ID: id,
-		Pieces: []fixtures.Piece{{At: time.Second, Bytes: []byte(body)}}, End: fixtures.End{Kind: fixtures.EndClose}}}
+		Pieces: []fixtures.Piece{{At: time.Second, Bytes: []byte(body)}}, End: fixtures.End{Kind: fixtures.EndClose, At: time.Second}}}
 }
 
 func TestARecordIsReadBackAsItWasAppended(t *testing.T) {
@@ -39,7 +39,7 @@ func TestARecordIsReadBackAsItWasAppended(t *testing.T) {
 
 	run, err := journal.Read(dir)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(run.Header.RunID).To(Equal("r1"))
+	g.Expect(run.Header.RunID).To(Equal("20261130T120000Z-00c0ffee"))
 	g.Expect(run.Header.Plan).To(HaveLen(1))
 	g.Expect(run.Exchanges).To(HaveLen(2))
 	g.Expect(string(run.Exchanges[1].Pieces[0].Bytes)).To(Equal("\xff"))

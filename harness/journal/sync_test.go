@@ -14,7 +14,7 @@ import (
 
 func line(id, body string) fixtures.Line {
 	return fixtures.Line{Exchange: &fixtures.Exchange{Format: fixtures.ExchangeFormat, ID: id,
-		Pieces: []fixtures.Piece{{At: time.Second, Bytes: []byte(body)}}, End: fixtures.End{Kind: fixtures.EndClose}}}
+		Pieces: []fixtures.Piece{{At: time.Second, Bytes: []byte(body)}}, End: fixtures.End{Kind: fixtures.EndClose, At: time.Second}}}
 }
 
 // disk counts. Its first sync takes until all the lines that are expected were written.

@@ -67,6 +67,8 @@ func (m *measurer) decodeRate() Maybe[float64] {
 		return Unknown[float64]("the times of the reply mean nothing")
 	case !tokens.Known:
 		return Unknown[float64](tokens.Reason)
+	case m.outputUntrue != "":
+		return Unknown[float64](m.outputUntrue)
 	case tokens.Value < 2:
 		return Unknown[float64]("one token has no interval")
 	case len(d) < 2:

@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"plumbline/harness/transcript"
@@ -24,13 +25,14 @@ func (m *measurer) tokens() {
 	} else if g.PromptMS != nil || g.PredictedMS != nil { // a block without them tells no time
 		f.Basis = EngineBasis
 	}
-	f.InputTokens = count(u.PromptTokens, "usage.prompt_tokens of the last usage object", t.Usage != nil, noUsage)
-	f.OutputTokens = count(u.CompletionTokens, "usage.completion_tokens of the last usage object", t.Usage != nil, noUsage)
-	f.ReadTokens = count(g.PromptN, "timings.prompt_n", t.Timings != nil, noTimings)
-	f.DecodeTokens = count(g.PredictedN, "timings.predicted_n", t.Timings != nil, noTimings)
-	f.CachedTokens = count(u.CachedTokens, "usage.prompt_tokens_details.cached_tokens", t.Usage != nil, noUsage)
+	usage, timings := account{t.Usage != nil, noUsage, u.Raw}, account{t.Timings != nil, noTimings, g.Raw}
+	f.InputTokens = usage.count(u.PromptTokens, "usage.prompt_tokens of the last usage object", "prompt_tokens")
+	f.OutputTokens = usage.count(u.CompletionTokens, "usage.completion_tokens of the last usage object", "completion_tokens")
+	f.ReadTokens = timings.count(g.PromptN, "timings.prompt_n", "prompt_n")
+	f.DecodeTokens = timings.count(g.PredictedN, "timings.predicted_n", "predicted_n")
+	f.CachedTokens = usage.count(u.CachedTokens, "usage.prompt_tokens_details.cached_tokens", "prompt_tokens_details", "cached_tokens")
 	if !f.CachedTokens.Known {
-		if cached := count(g.CacheN, "timings.cache_n", t.Timings != nil, noTimings); cached.Known {
+		if cached := timings.count(g.CacheN, "timings.cache_n", "cache_n"); cached.Known {
 			f.CachedTokens = cached
 		}
 	}
@@ -47,11 +49,20 @@ func (m *measurer) tokens() {
 	}
 }
 
-// count makes a figure of a count that may be missing.
-func count(n *int64, source string, sent bool, notSent string) Maybe[int64] {
+// account is one of the two accounts of a reply's tokens.
+type account struct {
+	sent    bool
+	notSent string // the reason of every figure when it was not
+	raw     json.RawMessage
+}
+
+// count makes a figure of a count that may be missing; path names its member.
+func (a account) count(n *int64, source string, path ...string) Maybe[int64] {
 	switch {
-	case !sent:
-		return Unknown[int64](notSent)
+	case !a.sent:
+		return Unknown[int64](a.notSent)
+	case n == nil && !transcript.Sent(a.raw, path...):
+		return Unknown[int64](source + " was not sent")
 	case n == nil:
 		return Unknown[int64](source + " was not sent as a whole number")
 	case *n < 0:

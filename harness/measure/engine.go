@@ -138,7 +138,9 @@ func (m *measurer) crossCheck(t *transcript.Timings) {
 		f.DecodeTokens.Source = source + " as the n-1 tokens after the first"
 	default:
 		m.broken(fmt.Sprintf("timings.predicted_n is %d and predicted_per_second × predicted_ms gives %.2f", f.DecodeTokens.Value, implied))
-		m.decodeUntrue = "the engine's count of decoded tokens contradicts its own rate and time"
+		if m.decodeUntrue == "" {
+			m.decodeUntrue = "the engine's count of decoded tokens contradicts its own rate and time"
+		}
 	}
 }
 

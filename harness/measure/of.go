@@ -25,6 +25,7 @@ func Of(e *fixtures.Exchange, t *transcript.Transcript) Figures {
 	}
 	m.tokens()
 	m.agreement()
+	m.plausible()
 	m.engine()
 	m.client()
 	return m.f
@@ -38,7 +39,8 @@ type measurer struct {
 	// void says that the request failed in a way that leaves no figure but the first times.
 	void bool
 
-	promptUntrue, decodeUntrue string // why an engine interval may not feed a rate, "" when it may
+	promptUntrue, decodeUntrue string // why an engine interval or its count may not feed a rate, "" when it may
+	outputUntrue               string // why the completion tokens of usage may not
 }
 
 // nothing makes every figure that depends on a whole reply unknown.

@@ -21,6 +21,7 @@ func whole() (*fixtures.Exchange, *transcript.Transcript) {
 	e := &fixtures.Exchange{
 		Request:  fixtures.Request{Method: "POST", Path: "/v1/chat/completions", Body: []byte(`{"stream":true}`)},
 		Response: &fixtures.Response{Status: 200},
+		Pieces:   []fixtures.Piece{{Bytes: []byte("data: …")}},
 		End:      fixtures.End{Kind: fixtures.EndClose, At: 1994651 * time.Microsecond},
 	}
 	t := &transcript.Transcript{
@@ -159,6 +160,15 @@ func TestTheStatusOfARequest(t *testing.T) {
 			t.Stream, t.Deltas, e.Request.Body = false, nil, []byte("{}")
 		}, Truncated, "", true},
 		"a page": {func(e *fixtures.Exchange, t *transcript.Transcript) { *t = transcript.Transcript{} }, Failed, "no event stream", false},
+		"an empty body": {func(e *fixtures.Exchange, t *transcript.Transcript) {
+			e.Pieces, *t = nil, transcript.Transcript{}
+		}, Failed, "the reply is empty", false},
+		"an empty body, one document asked": {func(e *fixtures.Exchange, t *transcript.Transcript) {
+			e.Pieces, *t, e.Request.Body = nil, transcript.Transcript{}, []byte("{}")
+		}, Failed, "the reply is empty", false},
+		"an empty body of a refusal": {func(e *fixtures.Exchange, t *transcript.Transcript) {
+			e.Pieces, *t, e.Response.Status = nil, transcript.Transcript{}, 503
+		}, Failed, "HTTP 503", false},
 		"a chunk without sense": {func(e *fixtures.Exchange, t *transcript.Transcript) {
 			t.Findings = []transcript.Finding{{ID: transcript.InvalidJSONChunk, Severity: transcript.Fault, Sentence: "no JSON"}}
 		}, Failed, "no JSON", false},

@@ -48,6 +48,8 @@ func (m *measurer) status() {
 		m.void = !m.leftOpen()
 	case m.e.Response == nil:
 		m.fail("transport", "no response came", m.e.End.Error)
+	case m.e.Size() == 0:
+		m.fail("reply", "the reply is empty", "")
 	case streamAsked(m.e.Request) && !t.Stream:
 		m.fail("reply", "a stream was asked for and the body is no event stream", "")
 		m.void = t.FinishReason == nil

@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"strings"
 )
@@ -44,6 +45,16 @@ func (r *reader) usage(v []byte, index int) {
 	r.usages++
 	r.usageAt = index
 	r.t.Usage = u
+}
+
+// Sent reports whether there is something but null at a path of members in an object as it was sent, such as the Raw of
+// Usage and Timings.
+func Sent(raw json.RawMessage, path ...string) bool {
+	v := []byte(raw)
+	for _, name := range path {
+		v = member(v, name)
+	}
+	return !isNull(v)
 }
 
 func falls(before, after *int64) bool { return before != nil && after != nil && *after < *before }

@@ -21,7 +21,6 @@ type Scanner struct {
 	started bool          // the first line has been seen
 	skipLF  bool          // the last byte was a CR that ended a line: an LF now belongs to it
 	last    time.Duration // stamp of the last piece that had bytes
-	count   bool          // keep no data: the caller only wants to know that events end
 	limit   int           // keep no more than so many bytes of a line and of an event; 0 keeps all
 }
 
@@ -130,9 +129,7 @@ func (s *Scanner) field(at time.Duration, line []byte) {
 	switch string(name) {
 	case "data":
 		s.hasData = true
-		if !s.count {
-			s.data = append(s.keep(s.data, value), '\n')
-		}
+		s.data = append(s.keep(s.data, value), '\n')
 	case "event":
 		if s.name != string(value) {
 			s.name = string(value)

@@ -13,15 +13,18 @@ type Signal struct {
 	Data bool
 	// Token says that a first piece of output (answer text, thinking or a tool call) has arrived by now.
 	Token bool
+	// Done says that the [DONE] event has ended by now.
+	Done bool
 }
 
 // Watcher follows a reply while it arrives, for time-outs and a live display. It parses JSON only until the first
-// piece of output; from then on it counts event ends. One goroutine feeds it; Events may be called from any.
+// piece of output; from then on it counts event ends and looks for [DONE]. One goroutine feeds it; Events may be called from any.
 type Watcher struct {
 	scan   *Scanner
 	mode   watchMode
 	data   bool
 	token  bool
+	done   bool
 	events atomic.Int64
 }
 
@@ -57,12 +60,19 @@ func (w *Watcher) Piece(at time.Duration, b []byte) Signal {
 		return Signal{Data: w.data, Token: w.token}
 	}
 	w.scan.Feed(at, b)
-	return Signal{Data: w.data, Token: w.token}
+	return Signal{Data: w.data, Token: w.token, Done: w.done}
 }
 
 // maxWatched bounds what is kept of an event while it arrives: the bytes themselves are the client's to keep. An event
 // that is longer holds output.
 const maxWatched = 1 << 20
+
+// Once there was output only [DONE] is looked for. What is longer than longestMarker is not it; what is cut at
+// watchedForMarker keeps more than that, whatever its field's name took.
+const (
+	longestMarker    = 32
+	watchedForMarker = 64
+)
 
 // firstLook tells an event stream from other bodies by the first byte that is not white space: an event stream begins
 // with a field name, a colon or a byte-order mark; JSON and HTML with a bracket; a content coding with a byte that is
@@ -83,11 +93,12 @@ func firstLook(b []byte) watchMode {
 func (w *Watcher) event(ev Event) {
 	w.data = true
 	w.events.Add(1)
+	w.done = w.done || len(ev.Data) <= longestMarker && isDone(ev.Data)
 	if w.token {
 		return
 	}
 	if w.token = len(ev.Data) >= maxWatched || hasOutput(ev.Data); w.token {
-		w.scan.count = true
+		w.scan.limit = watchedForMarker
 		w.scan.data = nil
 	}
 }

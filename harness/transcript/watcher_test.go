@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -23,7 +24,17 @@ func TestTheWatcherTellsDataFromCommentsAndSeesTheFirstToken(t *testing.T) {
 			{chunk(`{"content":"a"}`), Signal{Data: true, Token: true}},
 			{": ping\n\n", Signal{Token: true}},
 			{"data: [DO", Signal{Token: true}},
-			{"NE]\n\n", Signal{Data: true, Token: true}},
+			{"NE]\n\n", Signal{Data: true, Token: true, Done: true}},
+			{": ping\n\n", Signal{Token: true, Done: true}},
+		},
+		"the end before any output": {{"data: [DONE]\n", Signal{}}, {"\n", Signal{Data: true, Done: true}}},
+		"the end in words of the answer": {
+			{chunk(`{"content":"[DONE]"}`), Signal{Data: true, Token: true}},
+			{"data: " + strings.Repeat(" ", 200) + "[DONE]" + strings.Repeat(" ", 200) + "x\n\n", Signal{Data: true, Token: true}},
+			{"data: [DONE]" + strings.Repeat(" ", 200) + "x\n\n", Signal{Data: true, Token: true}},
+			{"data: [DONE]\ndata: x\n\n", Signal{Data: true, Token: true}},
+			{": [DONE]\n\n", Signal{Token: true}},
+			{"data:[DONE] \r\n\r\n", Signal{Data: true, Token: true, Done: true}},
 		},
 		"thinking":            {{chunk(`{"reasoning_content":"a"}`), Signal{Data: true, Token: true}}},
 		"the other spelling":  {{chunk(`{"reasoning":"a"}`), Signal{Data: true, Token: true}}},

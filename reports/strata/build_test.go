@@ -14,6 +14,7 @@ import (
 
 	"plumbline/fixtures"
 	"plumbline/harness/measure"
+	"plumbline/harness/transcript"
 )
 
 func TestBuildingFromTheReferencesFiguresGivesItsRowsCountsSummariesAndQuality(t *testing.T) {
@@ -84,6 +85,7 @@ func TestTheDocumentIsTheGoldenOne(t *testing.T) {
 			all := referenceReplies(t)
 			if name == "concurrency" {
 				withStage(run, all, 2, 2)
+				all.find("warmup", transcript.MissingDone, transcript.Warning)
 			}
 			_, data := mustBuild(t, run, all)
 			g.Expect(Validate(data, nil)).To(BeEmpty())

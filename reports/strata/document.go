@@ -328,6 +328,8 @@ type Extensions struct {
 	ServedModelsAfter  Null[[]string] `json:"served_models_after"`
 	// Notes say what the figures of this document do not.
 	Notes []string `json:"notes"`
+	// Findings are the deviations of each reply from the interface; requests without any are left out.
+	Findings Ordered[[]Finding] `json:"findings"`
 }
 
 // Drift is the relative change of a rate from the first repetition of a case to its last, 6 decimals: 0.2 means that the

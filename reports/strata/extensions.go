@@ -34,6 +34,7 @@ func (b *builder) extensions(d *Document) Extensions {
 		ServedModelsBefore:     models(h.Engine.ServedModels),
 		ServedModelsAfter:      None[[]string](whyNotAskedAgain),
 		Notes:                  notes(d.Summaries),
+		Findings:               b.findings(),
 	}
 	if b.run.After != nil {
 		x.ServedModelsAfter = models(b.run.After.ServedModels)

@@ -138,11 +138,17 @@ func (b *builder) unhashed() string {
 		return ""
 	case h.Declared.SkipModelHash:
 		return whyHashSkipped
-	case h.Engine.ModelPath == "":
-		return whyPathUntold
+	case h.Engine.ModelPath != "":
+		return whyFileNotHere
+	case len(h.Host.ModelFiles) > 0 || strings.Contains(h.Host.Reasons["model_files"], quotedFile):
+		return whyNamedUnread
 	}
-	return whyFileNotHere
+	return whyPathUntold
 }
+
+// quotedFile stands in the host's reason where a certain file could not be read. With a server that names none, it was
+// the operator who did.
+const quotedFile = `model file "`
 
 // engineOptions says which option of which engine fills which field of the configuration. The others are listed in the
 // extensions.

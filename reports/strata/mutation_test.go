@@ -147,6 +147,8 @@ var ofTheReference = []mutation{
 	{"extensions.request_checks.sanity-R4.length_outside_tolerance", `true`, "/extensions/request_checks/sanity-R4/length_outside_tolerance"},
 }
 
+const oneFinding = `[{"id":"missing-done","severity":"warning","count":1,"sentence":"it is not there"}]`
+
 var ofOurs = []mutation{
 	{"run.status", `"nonconforming"`, "/run/status"},
 	{"extensions.status_reasons", `["some reason"]`, "/run/status"},
@@ -173,6 +175,17 @@ var ofOurs = []mutation{
 	{"extensions.request_checks.performance-prompt-4k-r1.length_outside_tolerance", `null`, "/extensions/status_reason_codes"},
 	{"extensions.optional_stage_skipped", `true`, "/extensions/optional_stage_skipped"},
 	{"extensions.notes", `[]`, "/extensions/notes"},
+	{"extensions.findings", ``, "/extensions/findings"},
+	{"extensions.findings", `[]`, "/extensions/findings"},
+	{"extensions.findings.stray", oneFinding, "/extensions/findings/stray"},
+	{"extensions.findings.warmup", `[]`, "/extensions/findings/warmup"},
+	{"extensions.findings.warmup", strings.Replace(oneFinding, `1`, `0`, 1), "/extensions/findings/warmup/0/count"},
+	{"extensions.findings.warmup", strings.Replace(oneFinding, `1`, `1.5`, 1), "/extensions/findings/warmup/0/count"},
+	{"extensions.findings.warmup", strings.Replace(oneFinding, `warning`, `dire`, 1), "/extensions/findings/warmup/0/severity"},
+	{"extensions.findings.warmup", strings.Replace(oneFinding, `missing-done`, `full-moon`, 1), "/extensions/findings/warmup/0/id"},
+	{"extensions.findings.warmup", "[" + strings.Trim(oneFinding, "[]") + "," + strings.Trim(oneFinding, "[]") + "]", "/extensions/findings/warmup/1/id"},
+	{"extensions.findings", `{"sanity-I1":` + oneFinding + `,"warmup":` + oneFinding + `}`, "/extensions/findings/warmup"},
+	{"requests.1.tokens.output_tokens", `null`, "/extensions/status_reason_codes"},
 	{"model.files.0.sha256", `null`, "/extensions/status_reason_codes"},
 	{"requests.22.max_output_tokens", `600`, "/requests/22/max_output_tokens"},
 	{"concurrency_rounds.0.foreign_markers", ``, "/concurrency_rounds/0/foreign_markers"},

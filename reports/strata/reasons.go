@@ -69,6 +69,7 @@ const (
 	whyHashSkipped  = "hashing the model files was declined with --skip-model-hash"
 	whyPathUntold   = "the server does not tell the path of its model file"
 	whyFileNotHere  = "the model file that the server names is not on this host"
+	whyNamedUnread  = "the model file that --model-file names could not be read"
 	whyFileUnhashed = "this file could not be hashed"
 )
 
@@ -111,6 +112,8 @@ var statusReasons = []statusReason{
 		func(s *standing) bool { return s.unhashed == whyFileNotHere }},
 	{"model_path_untold", "the server does not say which model files it serves, so none could be hashed",
 		func(s *standing) bool { return s.unhashed == whyPathUntold }},
+	{"model_file_unread", "a model file that the operator named could not be read",
+		func(s *standing) bool { return s.unhashed == whyNamedUnread }},
 	{"prompt_reuse", "the engine took more of a required prompt from a cache than prompts of the plan have in common",
 		func(s *standing) bool { return s.reused }},
 	{"reuse_unchecked", "the engine did not say how much of a measured prompt came from a cache",
@@ -119,6 +122,8 @@ var statusReasons = []statusReason{
 		func(s *standing) bool { return s.lengthOff }},
 	{"length_unchecked", "whether a measured prompt was read whole could not be checked, for want of counts by the engine's own tokenizer",
 		func(s *standing) bool { return s.lengthUnchecked }},
+	{"usage_untold", "the engine did not say how many tokens a measured request read, or how many it wrote",
+		func(s *standing) bool { return s.usageUntold }},
 	{"settings_overridden", "the operator changed sampling or budgets of the profile",
 		func(s *standing) bool { return len(s.run.Header.Profile.Overridden) > 0 }},
 	{"corpus_not_protocol", "the prompts, or the plan made of them, are not the protocol's own",

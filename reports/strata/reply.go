@@ -17,6 +17,7 @@ type reply struct {
 	// start, firstOutput and end are offsets on the run's clock; firstOutput and the outputs are those of the deltas.
 	start, end time.Duration
 	outputs    []time.Duration
+	findings   []Finding
 	// transcript is what was said; kept in the concurrency stage only, where replies are held against each other.
 	transcript *transcript.Transcript
 }
@@ -33,7 +34,8 @@ func readReply(p fixtures.Planned, e *fixtures.Exchange) (reply, error) {
 	r := reply{
 		figures: judged.Figures, evaluation: judged.Evaluation,
 		start: e.SinceStart, end: e.SinceStart + e.End.At,
-		outputs: outputTimes(e.SinceStart, judged.Transcript.Deltas),
+		outputs:  outputTimes(e.SinceStart, judged.Transcript.Deltas),
+		findings: findingsOf(judged.Transcript),
 	}
 	if p.Phase == corpus.PhaseConcurrency {
 		r.transcript = judged.Light().Transcript

@@ -133,6 +133,13 @@ func (r replies) say(id string, t *transcript.Transcript) {
 	r[id] = x
 }
 
+// find gives one request's reply a finding.
+func (r replies) find(id, finding string, severity transcript.Severity) {
+	x := r[id]
+	x.findings = append(x.findings, Finding{ID: finding, Severity: string(severity), Count: 1, Sentence: "seen by a test"})
+	r[id] = x
+}
+
 // referenceReplies are the figures and verdicts of the reference.
 func referenceReplies(t testing.TB) replies {
 	t.Helper()

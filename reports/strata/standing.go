@@ -21,6 +21,8 @@ type tally struct {
 	reused, lengthOff bool
 	// Whether it could not be checked that the prompt of a performance request that was answered was read anew, or whole.
 	reuseUnchecked, lengthUnchecked bool
+	// usageUntold says that a performance request was answered without a count of its input, or of its output.
+	usageUntold bool
 }
 
 func (b *builder) standing(d *Document) *standing {
@@ -50,6 +52,7 @@ func tallyOf(d *Document) tally {
 			measured := r.Phase == corpus.PhasePerformance
 			t.reuseUnchecked = t.reuseUnchecked || measured && !reuseKnown
 			t.lengthUnchecked = t.lengthUnchecked || measured && !lengthKnown
+			t.usageUntold = t.usageUntold || measured && !(r.Tokens.Input.known && r.Tokens.Output.known)
 		}
 	}
 	return t

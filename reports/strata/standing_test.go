@@ -76,6 +76,27 @@ func TestEachCauseGivesItsOwnStatusReason(t *testing.T) {
 		}, []string{"model_hash_skipped"}},
 		{"file elsewhere", func(c causes) { c.run.Header.Host.ModelFiles = nil }, []string{"model_file_not_on_host"}},
 		{"path untold", func(c causes) { c.run.Header.Host.ModelFiles = nil; c.run.Header.Engine.ModelPath = "" }, []string{"model_path_untold"}},
+		{"named file unread", func(c causes) {
+			c.run.Header.Host.ModelFiles, c.run.Header.Engine.ModelPath = nil, ""
+			c.run.Header.Host.Reasons["model_files"] = `model file "/models/x.gguf" cannot be read here: permission denied`
+		}, []string{"model_file_unread"}},
+		{"one of two named files unread", func(c causes) {
+			c.run.Header.Engine.ModelPath = ""
+			c.run.Header.Host.ModelFiles = append(c.run.Header.Host.ModelFiles, fixtures.ModelFile{Path: "/models/y.gguf"})
+		}, []string{"model_file_unread"}},
+		{"no file named", func(c causes) {
+			c.run.Header.Host.ModelFiles, c.run.Header.Engine.ModelPath = nil, ""
+			c.run.Header.Host.Reasons["model_files"] = "the server does not say which file it loaded: name it with --model-file"
+		}, []string{"model_path_untold"}},
+		{"output untold", func(c causes) {
+			c.all.edit("performance-prompt-4k-r2", func(f *measure.Figures) { f.OutputTokens = measure.Unknown[int64]("no usage") })
+		}, []string{"usage_untold"}},
+		{"input untold", func(c causes) {
+			c.all.edit("performance-prompt-4k-r2", func(f *measure.Figures) { f.InputTokens = measure.Unknown[int64]("no usage") })
+		}, []string{"length_unchecked", "usage_untold"}},
+		{"output of a sanity request untold", func(c causes) {
+			c.all.edit("sanity-R1", func(f *measure.Figures) { f.OutputTokens = measure.Unknown[int64]("no usage") })
+		}, nil},
 		{"a request failed", func(c causes) { c.all.fail("performance-prompt-4k-r2") },
 			[]string{"required_request_failed"}},
 		{"a request skipped", func(c causes) { c.run.Exchanges, c.run.After.RequestsServed = c.run.Exchanges[:21], nil }, []string{"required_request_skipped"}},

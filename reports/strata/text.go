@@ -10,7 +10,8 @@ import (
 )
 
 // Text is the document in a few lines, to read at the end of a run or to paste beside a shared result: what ran, median
-// (and range) of the rates and first-token times, the sanity score, and why a run does not conform.
+// (and range) of the rates and first-token times, the sanity score, what failed and what deviated on the wire, and why a
+// run does not conform.
 func (d *Document) Text() string {
 	var b strings.Builder
 	model, _ := d.Model.ID.Get()
@@ -22,13 +23,7 @@ func (d *Document) Text() string {
 	if hasRate(d.Summaries, shortCase, "prompt_tps") {
 		fmt.Fprintf(&b, "(%s)\n", textFixedCost)
 	}
-	fmt.Fprintf(&b, "sanity %d of %d", d.Quality.Passed, d.Quality.Total)
-	for _, category := range corpus.Categories {
-		if s, ok := d.Quality.Categories.Get(category); ok {
-			fmt.Fprintf(&b, " · %s %d/%d", category, s.Passed, s.Total)
-		}
-	}
-	b.WriteString("\n")
+	b.WriteString(d.sanity() + "\n")
 	for _, round := range d.ConcurrencyRounds {
 		fmt.Fprintf(&b, "%d at once, round %d: %s tokens/s together", round.Concurrency, round.Round, show(round.OutputTPS, 1))
 		if n := len(round.ForeignMarkers); n > 0 {
@@ -36,10 +31,30 @@ func (d *Document) Text() string {
 		}
 		b.WriteString("\n")
 	}
+	if failures := d.failures(); failures != "" {
+		b.WriteString(failures + "\n")
+	}
+	if deviations := d.deviations(); deviations != "" {
+		fmt.Fprintf(&b, "deviations on the wire: %s\n", deviations)
+	}
 	for _, reason := range d.Extensions.StatusReasons {
 		fmt.Fprintf(&b, "%s because: %s\n", d.Run.Status, reason)
 	}
 	return b.String()
+}
+
+// sanity is the line on the sanity answers.
+func (d *Document) sanity() string {
+	if d.RequestCounts.Sanity.Attempted == 0 {
+		return "sanity: none asked"
+	}
+	line := fmt.Sprintf("sanity %d of %d", d.Quality.Passed, d.Quality.Total)
+	for _, category := range corpus.Categories {
+		if s, ok := d.Quality.Categories.Get(category); ok {
+			line += fmt.Sprintf(" · %s %d/%d", category, s.Passed, s.Total)
+		}
+	}
+	return line
 }
 
 // performanceCases are the cases that have summaries, in order.
@@ -53,12 +68,21 @@ func (d *Document) performanceCases() []string {
 	return cases
 }
 
-// cell is the median of a case's metric with its range, or "-" when no repetition gave it.
+// cell is the median of a case's metric with its range, and with its number of values where the protocol has more; "-"
+// when no repetition gave it.
 func (d *Document) cell(caseID, metric string, decimals int) string {
 	for _, s := range d.Summaries {
-		if s.CaseID == caseID && s.Metric == metric && s.N > 0 {
-			return fmt.Sprintf("%s (%s–%s)", show(s.Median, decimals), show(s.Min, decimals), show(s.Max, decimals))
+		if s.CaseID != caseID || s.Metric != metric || s.N == 0 {
+			continue
 		}
+		var beside []string
+		if s.N > 1 {
+			beside = append(beside, fmt.Sprintf("%s–%s", show(s.Min, decimals), show(s.Max, decimals)))
+		}
+		if s.N < corpus.Repetitions {
+			beside = append(beside, fmt.Sprintf("n=%d", s.N))
+		}
+		return fmt.Sprintf("%s (%s)", show(s.Median, decimals), strings.Join(beside, ", "))
 	}
 	return "-"
 }

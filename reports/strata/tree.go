@@ -27,8 +27,15 @@ type node struct {
 	items   []*node
 }
 
+// Bounds of what is read, far above what a run can fill: they keep a text that is made to be large from filling memory.
+const (
+	maxDepth   = 64        // objects and lists in one another
+	maxValues  = 1_000_000 // of any kind
+	maxPointer = 1024      // bytes: a pointer is kept with every value
+)
+
 // readTree reads a JSON document. Duplicate names and strings that are not UTF-8 are faults beside the tree; after bytes
-// that are not JSON there is no tree.
+// that are not JSON, and beyond the bounds, there is no tree.
 func readTree(data []byte) (*node, []Fault) {
 	r := treeReader{data: data, dec: jsontext.NewDecoder(bytes.NewReader(data),
 		jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))}
@@ -55,7 +62,10 @@ type treeReader struct {
 func (r *treeReader) broken(err error) Fault {
 	f := Fault{Pointer: string(r.dec.StackPointer())}
 	var syntax *jsontext.SyntacticError
+	var beyond *boundError
 	switch {
+	case errors.As(err, &beyond):
+		f.Pointer, f.Message = string(beyond.at), beyond.message
 	case errors.As(err, &syntax):
 		f.Pointer = string(syntax.JSONPointer)
 		f.Message = fmt.Sprintf("not JSON at byte %d: %v", syntax.ByteOffset, syntax.Err)
@@ -65,6 +75,27 @@ func (r *treeReader) broken(err error) Fault {
 		f.Message = err.Error()
 	}
 	return f
+}
+
+// boundError says which bound a document passes, and where.
+type boundError struct {
+	at      jsontext.Pointer
+	message string
+}
+
+func (e *boundError) Error() string { return e.message }
+
+// bound refuses a value beyond the bounds.
+func (r *treeReader) bound(at jsontext.Pointer) error {
+	switch {
+	case r.dec.StackDepth() > maxDepth:
+		return &boundError{at, fmt.Sprintf("expected at most %d levels of objects and lists, received more", maxDepth)}
+	case r.count > maxValues:
+		return &boundError{at, fmt.Sprintf("expected at most %d values in all, received more", maxValues)}
+	case len(at) > maxPointer:
+		return &boundError{at, fmt.Sprintf("expected a pointer of at most %d bytes, received %d", maxPointer, len(at))}
+	}
+	return nil
 }
 
 // token reads a token and returns it with its bytes as written.
@@ -86,6 +117,9 @@ func (r *treeReader) value(at jsontext.Pointer, parent *node) (*node, error) {
 	r.count++
 	tok, raw, err := r.token(at)
 	if err != nil {
+		return nil, err
+	}
+	if err := r.bound(at); err != nil {
 		return nil, err
 	}
 	n.kind, n.raw = tok.Kind(), raw

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"math"
 	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -21,16 +23,23 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%s: %s", cmp.Or(f.Pointer, "(the document)"), f.Message)
 }
 
+// MaxDocument is the size in bytes of the largest text that is looked into; the largest run's document stays far below.
+const MaxDocument = 64 << 20
+
 // Validate says everything that is wrong with a result document, in document order; nothing when it is right. It checks
 // that the text is strict JSON, that it has the format's shape, that its numbers are written as the format says, and that
 // its values agree with one another. With files, the directory of the document, the artifacts that are there must have
 // their digests; nil leaves the artifacts' contents alone.
 //
-// Text that is not JSON at all has only that fault.
+// Text that is not JSON at all, larger than MaxDocument or nested too deep has only that fault. Pointers and messages
+// are cut to a length that can be read.
 func Validate(data []byte, files fs.FS) []Fault {
+	if len(data) > MaxDocument {
+		return []Fault{{"", fmt.Sprintf("expected at most %d bytes, received %d", MaxDocument, len(data))}}
+	}
 	root, faults := readTree(data)
 	if root == nil {
-		return faults
+		return shortened(faults)
 	}
 	v := validation{root: root, files: files, faults: faults}
 	v.schema(data)
@@ -39,7 +48,32 @@ func Validate(data []byte, files fs.FS) []Fault {
 		check(&v)
 	}
 	v.ours(data)
-	return v.sorted()
+	return shortened(v.sorted())
+}
+
+// Lengths in bytes to which the two parts of a fault are cut.
+const (
+	shownPointer = 256
+	shownMessage = 1024
+)
+
+// shortened cuts what is long in faults, at a character. It comes last: faults are sorted by their whole pointers.
+func shortened(faults []Fault) []Fault {
+	for i := range faults {
+		f := &faults[i]
+		f.Pointer, f.Message = cut(f.Pointer, shownPointer), cut(f.Message, shownMessage)
+	}
+	return faults
+}
+
+func cut(s string, length int) string {
+	if len(s) <= length {
+		return s
+	}
+	for length > 0 && !utf8.RuneStart(s[length]) {
+		length--
+	}
+	return strings.Clone(s[:length]) + "…"
 }
 
 // meaning lists what is checked besides the shape. Each check passes over values that are absent or of another type:

@@ -24,6 +24,7 @@ func (v *validation) ours(data []byte) {
 	v.extensionsComplete(d)
 	v.reasonSentences()
 	v.reasonsBorneOut(d)
+	v.findings(d)
 	v.stage(d)
 	v.budgets(d)
 	if want := timingBasis(d.Requests); !sameValue(want, d.Extensions.TimingBasis) {
@@ -104,7 +105,7 @@ var bearings = []bearing{
 	{[]string{"engine_replay"}, func(d *Document, _ tally) bool { return d.Extensions.EngineKind.value == "replay" }, true},
 	{[]string{"required_request_skipped"}, func(_ *Document, t tally) bool { return t.skipped > 0 }, true},
 	{[]string{"required_request_failed"}, func(_ *Document, t tally) bool { return t.failed > 0 }, true},
-	{[]string{"model_hash_skipped", "model_file_not_on_host", "model_path_untold"}, func(d *Document, _ tally) bool {
+	{[]string{"model_hash_skipped", "model_file_not_on_host", "model_path_untold", "model_file_unread"}, func(d *Document, _ tally) bool {
 		return !d.refused() && (len(d.Model.Files.value) == 0 ||
 			slices.ContainsFunc(d.Model.Files.value, func(f ModelFile) bool { return !f.SHA256.known }))
 	}, true},
@@ -112,6 +113,7 @@ var bearings = []bearing{
 	{[]string{"reuse_unchecked"}, func(_ *Document, t tally) bool { return t.reuseUnchecked }, true},
 	{[]string{"length_outside_tolerance"}, func(_ *Document, t tally) bool { return t.lengthOff }, true},
 	{[]string{"length_unchecked"}, func(_ *Document, t tally) bool { return t.lengthUnchecked }, true},
+	{[]string{"usage_untold"}, func(_ *Document, t tally) bool { return t.usageUntold }, true},
 	{[]string{"corpus_not_protocol"}, func(d *Document, _ tally) bool { return !followsProtocol(d.Requests) }, false},
 	{[]string{"served_model_changed"}, func(d *Document, _ tally) bool {
 		return modelChanged(d.Model.ID.value, d.Extensions.ServedModelsBefore.value, d.Extensions.ServedModelsAfter.value)

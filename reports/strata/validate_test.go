@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"unicode/utf8"
 
 	. "github.com/onsi/gomega"
 	"github.com/tidwall/gjson"
@@ -250,5 +251,39 @@ func BenchmarkValidate(b *testing.B) {
 		if faults := Validate(data, nil); len(faults) > 0 {
 			b.Fatal(faults)
 		}
+	}
+}
+
+func TestATextThatIsMadeToBeLargeIsRefusedWithAShortPointer(t *testing.T) {
+	for name, c := range map[string]struct{ data, says string }{
+		"nested lists":   {strings.Repeat("[", 1<<20), "at most 64 levels"},
+		"nested objects": {strings.Repeat(`{"a":`, 65) + "1" + strings.Repeat("}", 65), "at most 64 levels"},
+		"a long name":    {`{"` + strings.Repeat("x", 2000) + `":[1,2]}`, "a pointer of at most 1024 bytes, received 2001"},
+		"many values":    {"[0" + strings.Repeat(",0", 1_000_001) + "]", "at most 1000000 values"},
+		"many bytes":     {strings.Repeat(" ", MaxDocument+1), "at most 67108864 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			faults := Validate([]byte(c.data), nil)
+			g.Expect(faults).To(HaveLen(1))
+			g.Expect(faults[0].Message).To(ContainSubstring(c.says))
+			g.Expect(len(faults[0].Pointer)).To(BeNumerically("<", 300))
+		})
+	}
+	root, faults := readTree([]byte(strings.Repeat("[", 64) + strings.Repeat("]", 64)))
+	NewWithT(t).Expect(faults).To(BeEmpty())
+	NewWithT(t).Expect(root).NotTo(BeNil())
+}
+
+func TestFaultsAreCutToALengthThatCanBeRead(t *testing.T) {
+	g := NewWithT(t)
+	data := mutate(t, reference(t), mutation{"run.status", `"` + strings.Repeat("é", 5000) + `"`, ""})
+	data = mutate(t, data, mutation{strings.Repeat("ö", 400), `1`, ""})
+	faults := Validate(data, nil)
+	g.Expect(len(faults)).To(BeNumerically(">", 1))
+	for _, f := range faults {
+		g.Expect(len(f.Pointer)).To(BeNumerically("<=", shownPointer+len("…")))
+		g.Expect(len(f.Message)).To(BeNumerically("<=", shownMessage+len("…")))
+		g.Expect(utf8.ValidString(f.Pointer + f.Message)).To(BeTrue())
 	}
 }

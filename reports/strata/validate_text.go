@@ -57,6 +57,7 @@ var writing = []written{
 	{"/extensions/client_decode_tps/*", rateDecimals},
 	{"/extensions/repetition_drift/*/*", rateDecimals},
 	{"/extensions/clock_resolution_s", clockDecimals},
+	{"/extensions/findings/*/*/count", asInteger},
 }
 
 var (
