@@ -34,11 +34,11 @@ type ParsedCall struct {
 	Arguments any     `json:"arguments"`
 }
 
-// ParsedError is an error of the server. Code is a number where a number was sent, a string where a string was; null
+// ParsedError is an error of the server. Code is a number where a number was sent, a string where a string was; absent
 // members were not sent.
 type ParsedError struct {
-	Code    any     `json:"code"`
-	Type    *string `json:"type"`
+	Code    any     `json:"code,omitempty"`
+	Type    *string `json:"type,omitempty"`
 	Message string  `json:"message"`
 }
 
