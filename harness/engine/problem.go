@@ -80,6 +80,9 @@ func (c *caller) transportError(ctx context.Context, err error) *Error {
 		return fail(NotHTTP, "what answers there does not speak %s: correct scheme and port in --url", scheme(c.base))
 	case timedOut:
 		return fail(NoAnswer, "it accepts connections but gives no answer to GET %s within %v", modelsPath, c.opts.Endpoint)
+	case c.opts.HTTP2 && scheme(c.base) == "HTTP":
+		// A server of HTTP/1.1 refuses the preface and closes; whether its words arrive before its close is a race.
+		return fail(NotHTTP, "the connection ended without an answer: it may not speak HTTP/2 without TLS: leave --http2 out")
 	}
 	return fail(NoAnswer, "the connection ended without an answer to GET %s: want an HTTP server with this interface", modelsPath)
 }
