@@ -21,6 +21,7 @@ const module = "plumbline/"
 // rooms lists every package and the rooms that it may import. A pattern "a/*" stands for all rooms below a.
 var rooms = map[string][]string{
 	"fixtures":           {},
+	"fixtures/frugal":    {},
 	"corpus":             {},
 	"corpus/build":       {"corpus"},
 	"mockserver":         {"fixtures", "corpus"},

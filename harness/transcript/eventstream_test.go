@@ -10,6 +10,8 @@ import (
 
 	. "github.com/onsi/gomega"
 	sse "github.com/tmaxmax/go-sse"
+
+	"plumbline/fixtures/frugal"
 )
 
 // scan feeds pieces, the n-th at n milliseconds, and returns the events as name|data@at and the tail.
@@ -151,7 +153,7 @@ func FuzzEventStream(f *testing.F) {
 		var whole []string
 		var tail string
 		var open bool
-		frugal(t, func() { whole, tail, open = scan(string(body)) })
+		frugal.Run(t, func() { whole, tail, open = scan(string(body)) })
 		var pieces []string
 		r := rand.New(rand.NewPCG(seed, 1))
 		for rest := string(body); rest != ""; {

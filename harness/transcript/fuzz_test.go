@@ -3,7 +3,6 @@ package transcript
 import (
 	"bytes"
 	"encoding/json"
-	"runtime/metrics"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	. "github.com/onsi/gomega"
+
+	"plumbline/fixtures/frugal"
 )
 
 // sound checks what must hold of every transcript.
@@ -39,24 +40,6 @@ func sound(t *testing.T, tr *Transcript) {
 	}
 }
 
-// maxAllocated bounds what reading one input of a fuzz run may allocate, kept or not.
-const maxAllocated = 64 << 20
-
-// frugal holds what f allocates to the bound.
-func frugal(t *testing.T, f func()) {
-	t.Helper()
-	allocated := func() uint64 {
-		sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
-		metrics.Read(sample)
-		return sample[0].Value.Uint64()
-	}
-	before := allocated()
-	f()
-	if n := allocated() - before; n > maxAllocated {
-		t.Errorf("reading allocated %d bytes, at most %d are allowed", n, maxAllocated)
-	}
-}
-
 // FuzzChunks reads anything as the data of a chunk, in a stream and as a document.
 func FuzzChunks(f *testing.F) {
 	for _, k := range kinds {
@@ -71,7 +54,7 @@ func FuzzChunks(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		event := "data: " + strings.NewReplacer("\n", "\ndata: ", "\r", "\rdata: ").Replace(string(data)) + "\n\n"
 		var stream *Transcript
-		frugal(t, func() { stream = Read(answer(told("stop", event, say("x")), request(offering))) })
+		frugal.Run(t, func() { stream = Read(answer(told("stop", event, say("x")), request(offering))) })
 		sound(t, stream)
 		again := Read(answer(told("stop", event, say("x")), request(offering)))
 		NewWithT(t).Expect(equal(stream, again)).To(BeTrue(), "reading is a pure function")
@@ -89,7 +72,7 @@ func FuzzToolCalls(f *testing.F) {
 	f.Add([]byte(`{"index":-1},{"index":9e9},{"index":"0"},null,7`))
 	f.Fuzz(func(t *testing.T, elements []byte) {
 		var tr *Transcript
-		frugal(t, func() { tr = Read(answer(called(calls(string(elements)), calls(wholeCall)), request(offering))) })
+		frugal.Run(t, func() { tr = Read(answer(called(calls(string(elements)), calls(wholeCall)), request(offering))) })
 		sound(t, tr)
 		var sent []struct {
 			Function struct{ Arguments *string }
