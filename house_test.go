@@ -33,13 +33,16 @@ var rooms = map[string][]string{
 	"harness/measure":    {"fixtures", "corpus", "harness/transcript"},
 	"harness/judge":      {"fixtures", "corpus", "harness/transcript", "harness/measure"},
 	"harness/journal":    {"fixtures"},
+	"harness/load":       {"fixtures"},
 	"harness/facts":      {"fixtures"},
 	"reports/strata":     {"fixtures", "corpus", "harness/transcript", "harness/measure", "harness/judge"},
+	"reports/capacity":   {"fixtures", "corpus", "harness/transcript", "harness/measure", "harness/judge"},
 	"suites":             {"fixtures", "corpus", "mockserver", "harness/*", "reports/*", "suites/*"},
 	"suites/selftest":    {"fixtures", "corpus", "mockserver", "harness/*", "reports/*", "suites/session"},
 	"docs":               {"fixtures", "corpus", "harness/*", "reports/*"},
 	"suites/session":     {"fixtures", "corpus", "harness/*", "reports/*"},
 	"suites/standard":    {"fixtures", "corpus", "harness/*", "reports/*", "suites/session"},
+	"suites/capacity":    {"fixtures", "corpus", "harness/*", "reports/*", "suites/session"},
 	"cmd/plumbline":      {"fixtures", "corpus", "mockserver", "harness/*", "reports/*", "suites/session"},
 }
 

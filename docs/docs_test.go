@@ -177,7 +177,7 @@ func treePaths(t *testing.T, page string) []string {
 }
 
 func TestEveryNameOfTheFormatsIsExplained(t *testing.T) {
-	page := read(t, "docs/formats.md")
+	page := read(t, "docs/formats.md") + read(t, "docs/capacity.md")
 	explained := map[string]bool{}
 	for _, span := range regexp.MustCompile("`[^`\n]+`").FindAllString(page, -1) {
 		explained[strings.Trim(span, "`")] = true
@@ -192,7 +192,7 @@ func TestEveryNameOfTheFormatsIsExplained(t *testing.T) {
 	}
 	for name := range names {
 		if !explained[name] {
-			t.Errorf("docs/formats.md does not explain %q", name)
+			t.Errorf("neither docs/formats.md nor docs/capacity.md explains %q", name)
 		}
 	}
 }

@@ -16,6 +16,10 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 		writeError(w, refusal)
 		return
 	}
+	if refusal := s.defects.draw(j); refusal != nil {
+		writeError(w, refusal)
+		return
+	}
 	slot, waited, err := s.slots.acquire(r.Context())
 	if errors.Is(err, errQueueFull) {
 		writeError(w, &apiError{status: http.StatusServiceUnavailable, kind: "unavailable_error", code: "queue_full", retry: true,
@@ -41,19 +45,25 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request) (*job, *apiErro
 	return s.readChat(body)
 }
 
-// serve generates and delivers a job's reply. start is where its clock begins.
+// serve generates and delivers a job's reply. start is where its clock begins. It panics as the handler of a connection
+// that is to be closed does.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, j *job, start time.Time) {
 	said := generate(j.speech, j.budget, j.stops)
-	frames := s.frames(j, said)
+	predicted := len(said.tokens)
+	frames, shape := s.frames(j, &said)
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	if j.stream {
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.Header().Set("Cache-Control", "no-cache")
 		w.Header().Set("X-Accel-Buffering", "no")
 	}
-	d := &delivery{out: w, stream: j.stream, start: start}
-	if err := d.run(r.Context(), frames); err != nil {
-		return // the client has left; it gets no more, and its slot is free
+	d := &delivery{out: w, shape: shape, start: start}
+	err := d.run(r.Context(), frames)
+	if errors.Is(err, errBrokenUp) {
+		panic(http.ErrAbortHandler)
 	}
-	s.account(j.promptTokens, len(said.tokens), d.clock)
+	if err != nil || !d.ended {
+		return // the client has left, and gets no more; or it was left without an end
+	}
+	s.account(j.promptTokens, predicted, d.clock)
 }

@@ -264,6 +264,8 @@ func TestMarkerBeginsTheAnswer(t *testing.T) {
 		"Write a story. Begin your reply with the marker PLB-7K-0042 and a space.": "PLB-7K-0042",
 		"Start with PLB-A9-1-!":                          "PLB-A9-1",
 		"ANVIL_REQ_17_00002 first, then a summary.":      "ANVIL_REQ_17_00002",
+		"Not xPLB-7, not PLB-; ANVIL_REQ_0_100000!":      "ANVIL_REQ_0_100000",
+		strings.Repeat("PLB-", 50) + " PLB-\nPLB-2":      strings.Repeat("PLB-", 49) + "PLB",
 		"xPLB-7 and ANVIL_REQ_1_123 are not for us, no.": "",
 	} {
 		g := NewWithT(t)

@@ -28,11 +28,11 @@ func tokenTimes(rec *recorder) (tokens []time.Duration, end time.Duration) {
 }
 
 func TestEveryTokenIsWrittenAtItsDeadline(t *testing.T) {
-	for _, name := range PaceNames() {
+	numbers, err := ParsePace("ttft=50ms,tpot=10ms,per-1k=70ms,jitter=0.3")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	for _, p := range append(paces, numbers) {
 		synctest.Test(t, func(t *testing.T) {
 			g := NewWithT(t)
-			p, err := PaceByName(name)
-			g.Expect(err).NotTo(HaveOccurred())
 			s := engine(t, Options{Pace: p, Pack: pack})
 			rec := newRecorder()
 			request := body(pack.Prompts[0].Text, `"stream":true,"max_tokens":200`)
@@ -135,18 +135,18 @@ func TestClientThatLeavesEndsTheReply(t *testing.T) {
 
 func TestEndOfPrefillNoticedLateNeverShortensDecoding(t *testing.T) {
 	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
-	plan := []frame{{due: ms(300), mark: prefillEnd}, {due: ms(300), raw: "a"}, {due: ms(320), raw: "b"}, {due: ms(340), mark: decodeEnd, raw: "end"}}
+	plan := []frame{{due: ms(300), mark: prefillEnd}, {due: ms(300), text: "a"}, {due: ms(320), text: "b"}, {due: ms(340), mark: decodeEnd, text: "end"}}
 	for _, tc := range []struct {
 		noticed int
 		shift   int
 	}{{300, 0}, {319, 19}, {320, 20}, {350, 50}} {
 		g := NewWithT(t)
 		d := &delivery{}
-		rest := d.take(plan, ms(tc.noticed), true, new(bytes.Buffer))
+		rest, _ := d.take(plan, ms(tc.noticed), true, new(bytes.Buffer))
 		g.Expect(rest).To(HaveLen(2), "one token comes with the end of prefill")
 		g.Expect(d.clock.prefill).To(Equal(ms(tc.noticed)))
 		g.Expect(d.shift).To(Equal(ms(tc.shift)))
-		rest = d.take(rest, ms(320+tc.shift), true, new(bytes.Buffer))
+		rest, _ = d.take(rest, ms(320+tc.shift), true, new(bytes.Buffer))
 		g.Expect(rest).To(HaveLen(1))
 		d.take(rest, ms(340+tc.shift), true, new(bytes.Buffer))
 		g.Expect(d.clock.last).To(Equal(ms(340 + tc.shift)))
@@ -157,7 +157,7 @@ func TestRatesAreNeverInfinite(t *testing.T) {
 	g := NewWithT(t)
 	for _, c := range []clock{{}, {prefill: time.Second, last: time.Second}, {prefill: 1, last: 2}} {
 		for _, n := range []int{0, 1} {
-			x := newTimings(n, n, c)
+			x := newTimings(timings{PromptN: n, PredictedN: n}, c)
 			for _, v := range []float64{x.PromptPerSecond, x.PromptPerTokenMS, x.PredictedPerSecond, x.PredictedPerTokenMS} {
 				g.Expect(math.IsInf(v, 0) || math.IsNaN(v)).To(BeFalse())
 			}

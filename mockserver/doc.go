@@ -12,7 +12,15 @@
 //	body ─► readChat: validated job, speech decided ─► slot (FIFO) ─► generate: tokens ─► frames: timed events ─► delivery
 //
 // A job's whole reply is known before its first byte: frames returns it as a list of events, each with its due time.
-// Whoever wants another reply on the wire changes that list; delivery only waits and writes.
+// Whoever wants another reply on the wire changes that list; delivery only waits and writes. A token waits as its text and
+// its moment, and becomes an event by the reply's form when it is due: a thousand streams at once fit into one process
+// and less than a core.
+//
+// # Defects
+//
+// An engine that is always right can show only that a right reply passes. Options.Defects asks for faults by name, in a
+// share of the streams: each changes what is said, or the list of events, and nothing else. A stream without one is the
+// same as that of an engine without any.
 //
 // # Replay
 //
@@ -22,13 +30,14 @@
 // # Tokens
 //
 // There is no tokenizer. Text is cut into pseudo-tokens (see pieces); prompts of the corpus are counted by the pack's
-// own counts instead. A stream carries one pseudo-token a chunk and their join is the text. completion_tokens and
-// predicted_n count what was generated: no end-of-turn token is added, the head of a tool call (its name) is one token, and
-// the tokens of a stop string count although they are never shown.
+// own counts instead. A word that a prompt asks to be repeated is one token each time. A stream carries one pseudo-token a
+// chunk and their join is the text. completion_tokens and predicted_n count what was generated: no end-of-turn token is
+// added, the head of a tool call (its name) is one token, and the tokens of a stop string count although they are never
+// shown.
 //
 // # Clock
 //
 // timings follow llama.cpp's names with Strata's convention: predicted_ms runs from the end of prefill, when the first
-// token is out, to the end of the reply one token's time after the last, and the rate divides by all predicted_n tokens. The prompt cache is off: cache_n is 0 and every prompt is read
-// whole. Time in the queue is in neither figure.
+// token is out, to the end of the reply one token's time after the last, and the rate divides by all predicted_n tokens.
+// The prompt cache is off: cache_n is 0 and every prompt is read whole. Time in the queue is in neither figure.
 package mockserver

@@ -69,12 +69,12 @@ type function struct {
 	Arguments string `json:"arguments"`
 }
 
-// usage is the interface's token accounting.
+// usage is the interface's token accounting. PromptDetails is promptDetails, unless it is to be wrong.
 type usage struct {
 	PromptTokens     int               `json:"prompt_tokens"`
 	CompletionTokens int               `json:"completion_tokens"`
 	TotalTokens      int               `json:"total_tokens"`
-	PromptDetails    promptDetails     `json:"prompt_tokens_details"`
+	PromptDetails    any               `json:"prompt_tokens_details"`
 	Details          completionDetails `json:"completion_tokens_details"`
 }
 
@@ -99,11 +99,11 @@ type timings struct {
 	PredictedPerSecond  float64 `json:"predicted_per_second"`
 }
 
-// newTimings states what the clock showed for a prompt of promptN tokens and predictedN tokens of reply.
-func newTimings(promptN, predictedN int, c clock) *timings {
-	t := timings{PromptN: promptN, PredictedN: predictedN}
-	t.PromptMS, t.PromptPerTokenMS, t.PromptPerSecond = rates(promptN, c.prefill)
-	t.PredictedMS, t.PredictedPerTokenMS, t.PredictedPerSecond = rates(predictedN, c.decode())
+// newTimings states what the clock showed for the counts that are given.
+func newTimings(counts timings, c clock) *timings {
+	t := timings{CacheN: counts.CacheN, PromptN: counts.PromptN, PredictedN: counts.PredictedN}
+	t.PromptMS, t.PromptPerTokenMS, t.PromptPerSecond = rates(t.PromptN, c.prefill)
+	t.PredictedMS, t.PredictedPerTokenMS, t.PredictedPerSecond = rates(t.PredictedN, c.decode())
 	return &t
 }
 

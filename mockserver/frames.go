@@ -2,7 +2,6 @@ package mockserver
 
 import (
 	"bytes"
-	"crypto/rand"
 	"time"
 )
 
@@ -16,7 +15,7 @@ const (
 )
 
 // mark is a moment on the engine's own clock.
-type mark int
+type mark uint8
 
 const (
 	noMark mark = iota
@@ -24,72 +23,92 @@ const (
 	decodeEnd
 )
 
+// next is what follows a frame. A reply that is as it should be only goes on.
+type next uint8
+
+const (
+	goOn    next = iota
+	breakUp      // the connection is closed
+	repeat       // the same frame again, keepAliveEvery later, until the client leaves
+)
+
 // frame is one event of a reply and when it is due, counted from the slot's start. A frame may be silent: then it only
-// marks a moment.
+// marks a moment. Replies of many tokens wait as many frames, so a frame is small: 40 bytes.
 type frame struct {
-	due  time.Duration
-	mark mark
+	due time.Duration
 	// body is the JSON of the event; nil for none. Its timings, where it has any, are measured when it is written.
 	body *completion
-	// raw is written as it stands, instead of a body.
-	raw string
+	// text, instead of a body, is a token's or, with part verbatim, written as it stands.
+	text string
+	part channel
+	mark mark
+	then next
 }
 
 // silent says whether nothing is written.
-func (f *frame) silent() bool { return f.body == nil && f.raw == "" }
+func (f *frame) silent() bool { return f.body == nil && f.text == "" }
 
-// appendTo writes the frame's bytes: an event in a stream, else the bare JSON.
-func (f *frame) appendTo(b *bytes.Buffer, stream bool, c clock) {
-	if f.body == nil {
-		b.WriteString(f.raw)
+// appendTo writes the frame's bytes: an event in a stream, else the bare JSON. shape is the form of the reply's tokens.
+func (f *frame) appendTo(b *bytes.Buffer, shape *form, c clock) {
+	switch {
+	case f.body == nil && f.part == verbatim:
+		b.WriteString(f.text)
+		return
+	case f.body == nil:
+		shape.appendTo(b, f.part, f.text)
 		return
 	}
 	if t := f.body.Timings; t != nil {
-		f.body.Timings = newTimings(t.PromptN, t.PredictedN, c)
+		f.body.Timings = newTimings(*t, c)
 	}
-	if !stream {
+	if shape == nil {
 		appendJSON(b, f.body)
 		return
 	}
-	b.WriteString("data: ")
-	appendJSON(b, f.body) // ends the line
-	b.WriteByte('\n')
+	appendEvent(b, f.body)
 }
 
-// frames is a job's whole reply on the wire, in order, due times never falling.
-func (s *Server) frames(j *job, r reply) []frame {
+// frames is a job's whole reply on the wire, in order, due times never falling, with the form of its tokens: nil where
+// it comes in one piece. Defects change the list of a stream.
+func (s *Server) frames(j *job, r *reply) ([]frame, *form) {
 	due, end := s.opts.Pace.deadlines(j.promptTokens, len(r.tokens), j.seed.rand(forPace))
-	head := completion{
-		ID: "chatcmpl-" + rand.Text(), Object: "chat.completion.chunk", Created: s.now().Unix(), Model: s.opts.Model,
-		SystemFingerprint: buildInfo,
-	}
 	prefill := s.opts.Pace.Prefill(j.promptTokens)
-	if j.stream {
-		return withKeepAlive(streamFrames(j, r, head, prefill, due, end))
+	head := s.head(j.id)
+	if !j.stream {
+		head.Object = "chat.completion"
+		head.Choices = []choice{{Message: r.message(), FinishReason: &r.finish}}
+		head.Usage, head.Timings = r.usage(j), &timings{PromptN: j.promptTokens, PredictedN: len(r.tokens)}
+		return []frame{{due: prefill, mark: prefillEnd}, {due: end, mark: decodeEnd, body: &head}}, nil
 	}
-	head.Object = "chat.completion"
-	head.Choices = []choice{{Message: r.message(), FinishReason: &r.finish}}
-	head.Usage, head.Timings = r.usage(j), &timings{PromptN: j.promptTokens, PredictedN: len(r.tokens)}
-	return []frame{{due: prefill, mark: prefillEnd}, {due: end, mark: decodeEnd, body: &head}}
+	shape := newForm(head, r)
+	list := streamFrames(j, r, head, prefill, due, end)
+	for _, d := range j.defects {
+		if d.deliver != nil {
+			list = d.deliver(list, &scene{shape: shape, r: r, other: j.other, head: s.head(j.other.id)})
+		}
+	}
+	return withKeepAlive(list), shape
+}
+
+// head is what all chunks of a reply begin with.
+func (s *Server) head(id string) completion {
+	return completion{
+		ID: id, Object: "chat.completion.chunk", Created: s.now().Unix(), Model: s.opts.Model, SystemFingerprint: buildInfo,
+	}
 }
 
 // streamFrames are the events in llama.cpp's order: role, tokens, finish, usage with timings, end marker. The role goes out
 // with the head of the response, before the prompt is read, as Strata does it.
-func streamFrames(j *job, r reply, head completion, prefill time.Duration, due []time.Duration, end time.Duration) []frame {
-	chunk := func(delta any, finish *string) *completion {
-		c := head
-		c.Choices = []choice{{Delta: delta, FinishReason: finish}}
-		return &c
-	}
+func streamFrames(j *job, r *reply, head completion, prefill time.Duration, due []time.Duration, end time.Duration) []frame {
 	list := make([]frame, 0, len(r.tokens)+5)
-	list = append(list, frame{body: chunk(roleDelta{Role: "assistant"}, nil)}, frame{due: prefill, mark: prefillEnd})
+	list = append(list, frame{body: chunk(head, roleDelta{Role: "assistant"}, nil)}, frame{due: prefill, mark: prefillEnd})
 	for i, t := range r.tokens {
 		if t.shown != "" {
-			list = append(list, frame{due: due[i], body: chunk(r.delta(t), nil)})
+			list = append(list, frame{due: due[i], part: t.channel, text: t.shown})
 		}
 	}
 	measured := &timings{PromptN: j.promptTokens, PredictedN: len(r.tokens)}
-	last := chunk(endDelta{}, &r.finish)
+	last := chunk(head, endDelta{}, &r.finish)
 	list = append(list, frame{due: end, mark: decodeEnd, body: last})
 	if j.includeUsage {
 		c := head
@@ -98,7 +117,7 @@ func streamFrames(j *job, r reply, head completion, prefill time.Duration, due [
 	} else {
 		last.Timings = measured
 	}
-	return append(list, frame{due: end, raw: endMarker})
+	return append(list, frame{due: end, text: endMarker})
 }
 
 // withKeepAlive puts comments into every silence that would last too long.
@@ -108,7 +127,7 @@ func withKeepAlive(list []frame) []frame {
 	for _, f := range list {
 		for f.due-heard > keepAliveEvery {
 			heard += keepAliveEvery
-			out = append(out, frame{due: heard, raw: keepAlive})
+			out = append(out, frame{due: heard, text: keepAlive})
 		}
 		if !f.silent() {
 			heard = f.due
@@ -149,6 +168,6 @@ func (r *reply) message() *message {
 func (r *reply) usage(j *job) *usage {
 	return &usage{
 		PromptTokens: j.promptTokens, CompletionTokens: len(r.tokens), TotalTokens: j.promptTokens + len(r.tokens),
-		Details: completionDetails{ReasoningTokens: r.count(reasoning)},
+		PromptDetails: promptDetails{}, Details: completionDetails{ReasoningTokens: r.count(reasoning)},
 	}
 }

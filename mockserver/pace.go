@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -13,7 +14,7 @@ import (
 // the step in which the engine finds that the reply is over. So k tokens take k × PerToken on the engine's clock, and the
 // k-1 gaps between them show a client the same rate.
 type Pace struct {
-	// Name is how PaceByName finds it.
+	// Name is how ParsePace finds it, or the numbers that it read.
 	Name string
 	// Curve gives the time to read a prompt at some lengths, lengths rising. Between two points the time is linear;
 	// outside them the nearest segment goes on.
@@ -55,22 +56,72 @@ var paces = []Pace{
 	{Name: "real", Curve: rtx3090.Curve, Decode: rtx3090.Decode, Jitter: 0.2},
 }
 
-// PaceByName returns the named pace. The error lists the valid names.
-func PaceByName(name string) (Pace, error) {
-	i := slices.IndexFunc(paces, func(p Pace) bool { return p.Name == name })
-	if i < 0 {
-		return Pace{}, fmt.Errorf("find pace %q: expected one of %s", name, strings.Join(PaceNames(), ", "))
+// ParsePace reads a pace: the name of one, or its numbers as in "ttft=50ms,tpot=10ms". ttft is the time to the first token of
+// a prompt of no length, tpot that of each further one; per-1k is what 1000 tokens of prompt add to ttft, jitter is as in
+// Pace, and both are 0 when left out. The error lists what is valid.
+func ParsePace(text string) (Pace, error) {
+	if i := slices.IndexFunc(paces, func(p Pace) bool { return p.Name == text }); i >= 0 {
+		return paces[i], nil
 	}
-	return paces[i], nil
+	if !strings.Contains(text, "=") {
+		return Pace{}, fmt.Errorf("find pace %q: expected one of %s", text, strings.Join(PaceForms(), ", "))
+	}
+	p := Pace{Name: text}
+	given := map[string]time.Duration{}
+	for part := range strings.SplitSeq(text, ",") {
+		name, value, _ := strings.Cut(part, "=")
+		if _, twice := given[name]; twice {
+			return Pace{}, fmt.Errorf("read pace %q: expected %q once, received it twice", text, name)
+		}
+		var err error
+		switch name {
+		case "ttft", "tpot", "per-1k":
+			given[name], err = readTime(value, name != "per-1k")
+		case "jitter":
+			given[name] = 0
+			p.Jitter, err = strconv.ParseFloat(value, 64)
+		default:
+			err = fmt.Errorf("expected ttft, tpot, per-1k or jitter")
+		}
+		if err != nil {
+			return Pace{}, fmt.Errorf("read pace %q: %q: %w", text, part, err)
+		}
+	}
+	for _, name := range []string{"ttft", "tpot"} {
+		if given[name] == 0 {
+			return Pace{}, fmt.Errorf("read pace %q: expected %s, received none; the form is %s", text, name, paceForm)
+		}
+	}
+	p.Decode = given["tpot"]
+	p.Curve = []Point{{0, given["ttft"]}, {1000, given["ttft"] + given["per-1k"]}}
+	return p, p.check()
 }
 
-// PaceNames lists the names that PaceByName knows.
-func PaceNames() []string {
-	names := make([]string, len(paces))
-	for i, p := range paces {
-		names[i] = p.Name
+// longest bounds the times of a pace, so that no reply's end is past what a clock can count.
+const longest = 10 * time.Minute
+
+func readTime(text string, needed bool) (time.Duration, error) {
+	least := time.Duration(0)
+	if needed {
+		least = shortest
 	}
-	return names
+	d, err := time.ParseDuration(text)
+	if err != nil || d < least || d > longest {
+		return 0, fmt.Errorf("expected a time from %v to %v, such as 50ms", least, longest)
+	}
+	return d, nil
+}
+
+// paceForm is how a pace is given by numbers.
+const paceForm = "ttft=TIME,tpot=TIME[,per-1k=TIME][,jitter=SHARE]"
+
+// PaceForms lists what ParsePace reads: the names, and the form of numbers.
+func PaceForms() []string {
+	forms := make([]string, len(paces))
+	for i, p := range paces {
+		forms[i] = p.Name
+	}
+	return append(forms, paceForm)
 }
 
 // shortest is the least time that the engine spends on anything: the last digit of its timings.

@@ -29,20 +29,68 @@ func TestPrefillFollowsTheCurve(t *testing.T) {
 
 func TestNamedPacesAreFoundAndUsable(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(PaceNames()).To(ConsistOf("fast", "rtx3090", "real"))
-	for _, name := range PaceNames() {
-		p, err := PaceByName(name)
+	for _, name := range []string{"fast", "rtx3090", "real"} {
+		p, err := ParsePace(name)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(p.Name).To(Equal(name))
 		g.Expect(p.check()).To(Succeed())
 	}
-	_, err := PaceByName("rtx4090")
-	g.Expect(err).To(MatchError(`find pace "rtx4090": expected one of fast, rtx3090, real`))
+	g.Expect(paces).To(HaveLen(3))
+}
+
+func TestPaceIsReadFromNumbers(t *testing.T) {
+	ms := time.Millisecond
+	for text, want := range map[string]struct {
+		prefill map[int]time.Duration
+		decode  time.Duration
+		jitter  float64
+	}{
+		"ttft=50ms,tpot=10ms":                        {map[int]time.Duration{0: 50 * ms, 100000: 50 * ms}, 10 * ms, 0},
+		"tpot=1µs,ttft=1us,jitter=0":                 {map[int]time.Duration{0: time.Microsecond, 5: time.Microsecond}, time.Microsecond, 0},
+		"ttft=0.5s,tpot=8.5ms,jitter=0.1,per-1k=2ms": {map[int]time.Duration{0: 500 * ms, 500: 501 * ms, 32000: 564 * ms}, 8500 * time.Microsecond, 0.1},
+		"ttft=10m,tpot=10m,per-1k=0s":                {map[int]time.Duration{9: 10 * time.Minute}, 10 * time.Minute, 0},
+	} {
+		t.Run(text, func(t *testing.T) {
+			g := NewWithT(t)
+			p, err := ParsePace(text)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(p.check()).To(Succeed())
+			g.Expect(p.Name).To(Equal(text))
+			g.Expect(p.Decode).To(Equal(want.decode))
+			g.Expect(p.Jitter).To(Equal(want.jitter))
+			for tokens, prefill := range want.prefill {
+				g.Expect(p.Prefill(tokens)).To(Equal(prefill), "%d tokens", tokens)
+			}
+		})
+	}
+}
+
+func TestPaceThatCannotBeReadIsRefusedWithWhatCan(t *testing.T) {
+	for text, says := range map[string]string{
+		"rtx4090":                       `find pace "rtx4090": expected one of fast, rtx3090, real, ttft=TIME,tpot=TIME[,per-1k=TIME][,jitter=SHARE]`,
+		"":                              "expected one of fast",
+		"ttft=50ms":                     "expected tpot, received none; the form is ttft=TIME",
+		"tpot=50ms":                     "expected ttft, received none",
+		"ttft=50ms,tpot=0s":             `"tpot=0s": expected a time from 1µs to 10m0s, such as 50ms`,
+		"ttft=50ms,tpot=11m":            `"tpot=11m"`,
+		"ttft=-1ms,tpot=1ms":            `"ttft=-1ms"`,
+		"ttft=50,tpot=1ms":              `"ttft=50"`,
+		"ttft=1ms,tpot=1ms,per-1k=-1ms": `"per-1k=-1ms": expected a time from 0s`,
+		"ttft=1ms,tpot=1ms,itl=1ms":     `"itl=1ms": expected ttft, tpot, per-1k or jitter`,
+		"ttft=1ms,tpot=1ms,":            `""`,
+		"ttft=1ms,ttft=2ms,tpot=1ms":    `expected "ttft" once`,
+		"ttft=1ms,tpot=1ms,jitter=1":    "expected a jitter from 0 to less than 1, received 1",
+		"ttft=1ms,tpot=1ms,jitter=NaN":  "received NaN",
+		"ttft=1ms,tpot=1ms,jitter=x":    `"jitter=x"`,
+	} {
+		_, err := ParsePace(text)
+		NewWithT(t).Expect(err).To(MatchError(ContainSubstring(says)), text)
+	}
 }
 
 func TestReferenceMachineHasTheReferenceFigures(t *testing.T) {
 	g := NewWithT(t)
-	p, err := PaceByName("rtx3090")
+	p, err := ParsePace("rtx3090")
 	g.Expect(err).NotTo(HaveOccurred())
 	for tokens, seconds := range map[int]float64{77: 0.4656, 4093: 2.4085, 16387: 7.3074} {
 		g.Expect(p.Prefill(tokens).Seconds()).To(BeNumerically("~", seconds, 1e-9))

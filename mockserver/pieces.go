@@ -33,15 +33,18 @@ func pieces(text string) iter.Seq[string] {
 // pieceLen is the length in bytes of the first piece of a text that is not empty.
 func pieceLen(text string) int {
 	if text[0] == ' ' {
-		if n := run(text[1:], isWord, maxLetters); n > 0 {
+		if n := word(text[1:]); n > 0 {
 			return 1 + n
 		}
 	}
-	if n := run(text, isWord, maxLetters); n > 0 {
+	if n := word(text); n > 0 {
 		return n
 	}
+	if c := text[0]; c < utf8.RuneSelf && !asciiSpace(c) {
+		return 1
+	}
 	if n := run(text, unicode.IsSpace, maxBlanks); n > 0 {
-		if n > 1 && text[n-1] == ' ' && run(text[n:], isWord, 1) > 0 {
+		if n > 1 && text[n-1] == ' ' && word(text[n:]) > 0 {
 			n--
 		}
 		return n
@@ -49,6 +52,24 @@ func pieceLen(text string) int {
 	_, size := utf8.DecodeRuneInString(text)
 	return size
 }
+
+// word is the length in bytes of the letters and marks that a piece can take from the start of text. Prompts are long and
+// mostly ASCII: that is told apart without tables.
+func word(text string) int {
+	for n := range maxLetters {
+		if n == len(text) || text[n] < utf8.RuneSelf && !asciiLetter(text[n]) {
+			return n
+		}
+		if text[n] >= utf8.RuneSelf {
+			return n + run(text[n:], isWord, maxLetters-n)
+		}
+	}
+	return maxLetters
+}
+
+func asciiLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+func asciiSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
 
 // run is the length in bytes of the first characters of text, at most limit of them, that are of the class.
 func run(text string, class func(rune) bool, limit int) int {
@@ -69,7 +90,8 @@ func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsMark(r) }
 // countPieces is the number of pseudo-tokens of text.
 func countPieces(text string) int {
 	n := 0
-	for range pieces(text) {
+	for len(text) > 0 {
+		text = text[pieceLen(text):]
 		n++
 	}
 	return n

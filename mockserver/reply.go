@@ -2,17 +2,20 @@ package mockserver
 
 import (
 	"crypto/rand"
+	"slices"
 	"strings"
 )
 
 // channel is where a token of the reply goes.
-type channel int
+type channel uint8
 
 const (
-	reasoning channel = iota
+	verbatim channel = iota // nowhere: no token, but bytes that are written as they stand
+	reasoning
 	content
 	callHead // the call's id and name, as one token
 	callArguments
+	channels int = iota
 )
 
 // token is one generated pseudo-token. shown is what the client gets of it: less than all, or nothing, where a stop string
@@ -34,14 +37,16 @@ type reply struct {
 // string. Stop strings act on the answer's text alone.
 func generate(said speech, budget int, stops []string) reply {
 	r := reply{finish: "stop"}
-	r.say(reasoning, said.reasoning)
+	r.say(reasoning, said.reasoning, budget)
 	if said.call == nil {
-		r.say(content, said.content)
+		text := said.text()
+		r.say(content, text, budget)
+		r.repeat(said.words, text == "", budget)
 	} else {
 		r.finish = "tool_calls"
 		r.callID, r.callName = "call_"+rand.Text(), said.call.Name
 		r.tokens = append(r.tokens, token{callHead, r.callName})
-		r.say(callArguments, compact(said.call.Arguments))
+		r.say(callArguments, compact(said.call.Arguments), budget)
 	}
 	if len(r.tokens) > budget {
 		r.tokens, r.finish = r.tokens[:budget], "length"
@@ -50,9 +55,28 @@ func generate(said speech, budget int, stops []string) reply {
 	return r
 }
 
-func (r *reply) say(to channel, text string) {
+// say adds a text's tokens, up to the one that shows that the budget does not suffice.
+func (r *reply) say(to channel, text string, budget int) {
 	for piece := range pieces(text) {
+		if len(r.tokens) > budget {
+			return
+		}
 		r.tokens = append(r.tokens, token{to, piece})
+	}
+}
+
+// repeat adds repeated words with single spaces between them, each a token of its own however long it is, and within
+// the budget as say does. Unless it is the answer's start the first has a space before it too.
+func (r *reply) repeat(words repetition, start bool, budget int) {
+	n := min(words.count, budget+1-len(r.tokens))
+	r.tokens = slices.Grow(r.tokens, max(n, 0))
+	spaced := " " + words.word
+	for i := range n {
+		shown := spaced
+		if i == 0 && start {
+			shown = words.word
+		}
+		r.tokens = append(r.tokens, token{content, shown})
 	}
 }
 
@@ -81,6 +105,9 @@ func (r *reply) count(of channel) int {
 // stop ends the reply at the stop string that is complete first. The text before it is shown; the tokens that made it
 // were generated all the same.
 func (r *reply) stop(stops []string) {
+	if len(stops) == 0 {
+		return
+	}
 	start, end := firstStop(r.text(content), stops)
 	if end < 0 {
 		return

@@ -2,6 +2,7 @@ package mockserver
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -88,6 +89,7 @@ const maxStops = 16
 
 // job is a request that was understood: what to say to it and within which limits.
 type job struct {
+	id           string
 	stream       bool
 	includeUsage bool
 	promptTokens int
@@ -95,6 +97,8 @@ type job struct {
 	stops        []string
 	speech       speech
 	seed         seed
+	defects      []*defect // of its reply
+	other        stranger  // whose words get into it, where a defect has some
 }
 
 // readChat reads a request's body and decides what to say to it. Whatever is wrong with the request is found here.
@@ -128,7 +132,7 @@ func (s *Server) readChat(body []byte) (*job, *apiError) {
 		return nil, err
 	}
 	j := &job{
-		stream: req.Stream, includeUsage: req.StreamOptions.IncludeUsage,
+		id: "chatcmpl-" + rand.Text(), stream: req.Stream, includeUsage: req.StreamOptions.IncludeUsage,
 		promptTokens: s.countPrompt(msgs, tools), seed: seedOf(msgs, req.Seed, req.Temperature),
 	}
 	if j.stops, err = readStops(req.Stop); err != nil {

@@ -146,11 +146,24 @@ func FuzzAnyBodyIsAnsweredOrRefused(f *testing.F) {
 		if args := r.text(callArguments); r.finish == "tool_calls" && !json.Valid([]byte(args)) {
 			t.Fatalf("the arguments are %q", args)
 		}
-		frames := s.frames(j, r)
-		for i := 1; i < len(frames); i++ {
-			if frames[i].due < frames[i-1].due {
-				t.Fatalf("frame %d is due before its predecessor", i)
-			}
+		expectInOrder(t, s, j, &r)
+		if !j.stream {
+			return
+		}
+		for i := range defects {
+			j, _ := s.readChat(data)
+			(&drawer{asked: []asked{{&defects[i], shareSteps}}}).draw(j)
+			r := generate(j.speech, j.budget, j.stops)
+			expectInOrder(t, s, j, &r)
 		}
 	})
+}
+
+func expectInOrder(t *testing.T, s *Server, j *job, r *reply) {
+	frames, _ := s.frames(j, r)
+	for i := 1; i < len(frames); i++ {
+		if frames[i].due < frames[i-1].due {
+			t.Fatalf("with %v frame %d is due before its predecessor", j.defects, i)
+		}
+	}
 }

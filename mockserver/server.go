@@ -49,6 +49,8 @@ type Options struct {
 	Pack *corpus.Pack
 	// Epoch is the time told as a reply's creation; the wall clock.
 	Epoch time.Time
+	// Defects are the faults that the engine is asked to have; none.
+	Defects []Defect
 }
 
 // withDefaults fills in what was left out and refuses what cannot be.
@@ -91,6 +93,7 @@ type Server struct {
 	opts    Options
 	prompts map[string]*corpus.Prompt // by text
 	slots   *slots
+	defects *drawer
 	began   time.Time
 
 	mu     sync.Mutex
@@ -109,8 +112,12 @@ func newServer(opts Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	drawer, err := newDrawer(opts.Defects)
+	if err != nil {
+		return nil, fmt.Errorf("start mock engine: %w", err)
+	}
 	return &Server{
-		opts: opts, prompts: promptsByText(opts.Pack), slots: newSlots(opts.Slots, maxQueue), began: time.Now(),
+		opts: opts, prompts: promptsByText(opts.Pack), slots: newSlots(opts.Slots, maxQueue), defects: drawer, began: time.Now(),
 	}, nil
 }
 

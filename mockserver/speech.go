@@ -4,17 +4,33 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"math/rand/v2"
-	"regexp"
 	"strings"
 
 	"plumbline/corpus"
 )
 
-// speech is what the engine has to say to a request before any limit: thinking, then a text or a call.
+// speech is what the engine has to say to a request before any limit: thinking, then a call, or a sign, a text and a word
+// repeated.
 type speech struct {
 	reasoning string
+	sign      string // what the request asks its reply to begin with, "" for nothing
 	content   string
+	words     repetition
 	call      *corpus.Call
+}
+
+// repetition is a word said so many times.
+type repetition struct {
+	word  string
+	count int
+}
+
+// text is what is said before the repeated words: a sign, and one space between it and anything that follows.
+func (s *speech) text() string {
+	if s.sign == "" || s.content == "" {
+		return s.sign + s.content
+	}
+	return s.sign + " " + s.content
 }
 
 // question is the part of a request that decides what is said.
@@ -24,19 +40,6 @@ type question struct {
 	choice   toolChoice
 	format   *responseFormat
 	thinking bool
-}
-
-// marker is a sign that some prompts ask a reply to begin with.
-type marker struct {
-	pattern *regexp.Regexp
-	// brief says that such prompts come with budgets too small for long thinking.
-	brief bool
-}
-
-// markers are those of the concurrency stage and of the capacity protocol.
-var markers = []marker{
-	{pattern: regexp.MustCompile(`\bPLB-[0-9A-Z-]+\b`)},
-	{pattern: regexp.MustCompile(`\bANVIL_REQ_[0-9]+_[0-9]{5}\b`), brief: true},
 }
 
 // seed drives everything about a reply that could be otherwise.
@@ -70,6 +73,7 @@ const (
 	forText
 	forValues
 	forPace
+	forStranger
 )
 
 // decide says what is answered. In order of weight: a call that the request forces, JSON that it demands, the corpus's
@@ -83,6 +87,8 @@ func (s *Server) decide(q question, from seed) (speech, *apiError) {
 		prompt = s.prompts[asked]
 	}
 	sign, brief := findMarker(asked)
+	words := findRepetition(asked)
+	brief = brief || words.count > 0 || sign == "" && asksLittle(asked)
 	var said speech
 	if q.thinking {
 		said.reasoning = thinkingText(from.rand(forThinking), brief)
@@ -105,20 +111,12 @@ func (s *Server) decide(q question, from seed) (speech, *apiError) {
 		said.content = answerText(from.rand(forText))
 	case prompt != nil && prompt.Answer != nil:
 		said.content = prompt.Answer.Text
+	case words.count > 0:
+		said.sign, said.words = sign, words
 	default:
-		said.content = sign + answerText(from.rand(forText))
+		said.sign, said.content = sign, answerText(from.rand(forText))
 	}
 	return said, err
-}
-
-// findMarker returns the first marker in a text and the blank after it, "" when there is none.
-func findMarker(text string) (sign string, brief bool) {
-	for _, m := range markers {
-		if found := m.pattern.FindString(text); found != "" {
-			return found + " ", m.brief
-		}
-	}
-	return "", false
 }
 
 // forcedCall is the corpus's call where it is allowed, else one made up for the named tool, or for the first.

@@ -3,6 +3,7 @@ package suites_test
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -14,7 +15,9 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"plumbline/harness/plan"
 	"plumbline/harness/settings"
+	"plumbline/suites/capacity"
 	"plumbline/suites/session"
 	"plumbline/suites/standard"
 )
@@ -33,13 +36,57 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
+	flag.Parse()
+	var err error
+	if chosen, err = resolve(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	if chosen.Capacity.DryRun {
+		os.Exit(dryRun())
+	}
 	os.Exit(m.Run())
 }
 
+// chosen are the settings of this run.
+var chosen *settings.Settings
+
+func resolve() (*settings.Settings, error) {
+	base, err := settings.BaseDir()
+	if err != nil {
+		return nil, err
+	}
+	return loader.Resolve(os.Environ(), base)
+}
+
+// dryRun prints what the capacity protocol would send, and returns the exit code.
+func dryRun() int {
+	planned, err := plan.DryRun(chosen.CapacityRun())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	out := json.NewEncoder(os.Stdout)
+	out.SetIndent("", "  ")
+	if err := out.Encode(planned); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	return 0
+}
+
+// protocols are the specs of each protocol.
+var protocols = map[string]func(*session.Session){"standard": standard.Describe, "capacity": capacity.Describe}
+
 func TestPlumbline(t *testing.T) {
 	RegisterFailHandler(Fail)
-	run := newSession(t)
-	standard.Describe(run)
+	run, err := session.New(chosen, chosen.Command(session.Invocation(os.Args)), os.Stdout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range chosen.Protocols {
+		protocols[name](run)
+	}
 
 	signalled, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer release()
@@ -53,7 +100,7 @@ func TestPlumbline(t *testing.T) {
 		}
 	}, func() {})
 	SynchronizedAfterSuite(func() {}, func(ctx SpecContext) {
-		_, err := run.Close(ctx, interruption(signalled), whyUnsent(filtered, suiteConfig.FailFast))
+		err := run.Close(ctx, interruption(signalled), whyUnsent(filtered, suiteConfig.FailFast))
 		Expect(err).NotTo(HaveOccurred())
 	})
 
@@ -63,7 +110,7 @@ func TestPlumbline(t *testing.T) {
 	}
 	RunSpecs(t, "Plumbline", suiteConfig, reporterConfig)
 	if run.Unfinished() { // at a second signal Ginkgo leaves its clean-up out, and timeout(1) sends two at once
-		if _, err := run.Close(context.WithoutCancel(signalled), interruption(signalled), whyUnsent(filtered, suiteConfig.FailFast)); err != nil {
+		if err := run.Close(context.WithoutCancel(signalled), interruption(signalled), whyUnsent(filtered, suiteConfig.FailFast)); err != nil {
 			t.Error(err)
 		}
 	}
@@ -86,21 +133,4 @@ func whyUnsent(filtered, failFast bool) string {
 		return "the run's filter left this request out"
 	}
 	return "the run ended before this request"
-}
-
-func newSession(t *testing.T) *session.Session {
-	t.Helper()
-	base, err := settings.BaseDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := loader.Resolve(os.Environ(), base)
-	if err != nil {
-		t.Fatal(err)
-	}
-	run, err := session.New(s, s.Command(session.Invocation(os.Args)), os.Stdout)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return run
 }

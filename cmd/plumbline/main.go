@@ -49,7 +49,7 @@ func run(ctx context.Context, args []string, s streams) int {
 	parser, err := kong.New(&c, kong.Name("plumbline"),
 		kong.Description("Conformance and measurement for servers that speak the OpenAI chat-completions interface. "+
 			"The suite itself runs with `go tool ginkgo ./suites`."),
-		kong.Vars{"paces": paces()}, kong.UsageOnError(), kong.Writers(s.out, s.err), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(s),
+		kong.Vars{"paces": paces(), "defects": defects()}, kong.UsageOnError(), kong.Writers(s.out, s.err), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(s),
 		kong.Exit(func(code int) { exited = code }))
 	if err != nil {
 		fmt.Fprintln(s.err, "plumbline:", err)

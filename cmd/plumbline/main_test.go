@@ -46,7 +46,7 @@ func TestValidateExitsByWhatItFound(t *testing.T) {
 		{"one of two", "not valid", []string{reference, bad}, exitFailed},
 		{"a device", "expected a regular file", []string{"/dev/null"}, exitTrouble},
 		{"a folder", "expected a regular file", []string{"."}, exitTrouble},
-		{"a file too large", "expected at most 67108864 bytes, received 67108865", []string{sparse(t, 64<<20+1)}, exitTrouble},
+		{"a file too large", "expected at most 268435456 bytes, received 268435457", []string{sparse(t, maxDocument+1)}, exitTrouble},
 		{"no such file", "no-such-file", []string{"no-such-file"}, exitTrouble},
 		{"no file named", "expected", nil, exitTrouble},
 	} {
@@ -115,6 +115,9 @@ func TestUsageIsTold(t *testing.T) {
 func TestMockRefusesWhatItCannotServe(t *testing.T) {
 	for says, args := range map[string][]string{
 		"rtx3090":   {"mock", "--pace", "warp"},
+		"tpot":      {"mock", "--pace", "ttft=1ms"},
+		"role-only": {"mock", "--defect", "nonsense"},
+		"share":     {"mock", "--defect", "stall=lots"},
 		"UNSET_KEY": {"mock", "--credential-env", "UNSET_KEY"},
 		"listen":    {"mock", "--listen", "256.0.0.1:0"},
 	} {

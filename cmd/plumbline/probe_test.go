@@ -126,7 +126,7 @@ func TestProbeJudgesALiveEngineByItsOwnAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mock, err := mockserver.Start(t.Context(), mockserver.Options{Listen: "127.0.0.1:0", Pace: must(mockserver.PaceByName("fast")), Slots: 4, ContextTokens: 131072, Pack: pack})
+	mock, err := mockserver.Start(t.Context(), mockserver.Options{Listen: "127.0.0.1:0", Pace: must(mockserver.ParsePace("fast")), Slots: 4, ContextTokens: 131072, Pack: pack})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,8 @@ import (
 const (
 	// readSize is the size of a read. A stream of tokens brings far less at a time; a large reply few pieces.
 	readSize = 64 << 10
+	// usualPieces is the room made for a stream's pieces at once, 4 KiB.
+	usualPieces = 128
 	// maxPieces bounds the memory that the offsets of a body take: a server may send it byte by byte.
 	maxPieces = 1 << 20
 	// keptOfTooLarge is how much of a body that passed a cap is recorded. No figure can come from it, and its beginning
@@ -73,6 +75,9 @@ func (r *reader) run() (time.Duration, error) {
 // take copies one piece and tells the time-outs what it brought.
 func (r *reader) take(at time.Duration, b []byte) {
 	b = r.arena.keep(b)
+	if len(r.pieces) == 1 { // more than one is a stream, and of those few are shorter
+		r.pieces = slices.Grow(r.pieces, usualPieces)
+	}
 	r.pieces = append(r.pieces, fixtures.Piece{At: at, Bytes: b})
 	if len(r.pieces) == 1 {
 		r.clock.gotByte(at)

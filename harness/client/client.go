@@ -6,6 +6,7 @@ package client
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"time"
@@ -88,7 +89,8 @@ func New(o Options) (*Client, error) {
 // newTransport makes a transport that keeps connections and never asks for compression: a measured stream is read as
 // the server wrote it.
 func newTransport(o Options, scheme string) *http.Transport {
-	const buffer, idle = 64 << 10, 256
+	// A connection is kept for each request that was ever under way at once: to dial again costs the next stream its time.
+	const buffer, idle = 64 << 10, math.MaxInt
 	t := &http.Transport{
 		DisableCompression:     true,
 		MaxIdleConns:           idle,

@@ -126,7 +126,12 @@ func (s *scrubber) pieces(pieces []fixtures.Piece) (hit bool) {
 		return false
 	}
 	enough := max(64<<10, 2*s.longest)
-	var window []byte
+	total := 0
+	for _, p := range pieces {
+		total += len(p.Bytes)
+	}
+	// Growing it step by step would be half of all that a stream allocates.
+	window := make([]byte, 0, min(total, 2*enough))
 	start, size := 0, 0    // of the window, of the pieces so far
 	first, firstAt := 0, 0 // the piece in which the window starts, and where that piece starts
 	for i, p := range pieces {

@@ -209,6 +209,27 @@ func TestRequestsRunSideBySide(t *testing.T) {
 	}
 }
 
+func TestEveryConnectionOfABurstIsKept(t *testing.T) {
+	g := NewWithT(t)
+	const n = 300
+	var all sync.WaitGroup
+	url := serve(t, false, func(http.ResponseWriter, *http.Request) { all.Done(); all.Wait() })
+	c := newClient(t, client.Options{BaseURL: url})
+	for _, reused := range []bool{false, true} {
+		all.Add(n)
+		got := make([]*fixtures.Exchange, n)
+		var calls sync.WaitGroup
+		for i := range n {
+			calls.Go(func() { got[i] = c.Do(background, post(fmt.Sprint(i))) })
+		}
+		calls.Wait()
+		for _, x := range got {
+			g.Expect(x.Whole()).To(BeTrue(), x.End.Error)
+			g.Expect(x.Connection.Reused).To(Equal(reused))
+		}
+	}
+}
+
 func TestABodyWithoutEndIsCutAtTheCapAndMemoryStaysBounded(t *testing.T) {
 	g := NewWithT(t)
 	block := []byte(strings.Repeat("x", 64<<10)) // one line of a gigabyte, were it let

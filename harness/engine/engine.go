@@ -37,7 +37,7 @@ func Start(ctx context.Context, s *settings.Settings, pack *corpus.Pack) (Engine
 	if s.URL != "" {
 		return live(s.URL), nil
 	}
-	pace, err := mockserver.PaceByName(s.MockPace)
+	pace, err := mockserver.ParsePace(s.MockPace)
 	if err != nil {
 		return nil, fmt.Errorf("start mock engine: mock-pace: %w", err)
 	}

@@ -23,7 +23,7 @@ func limitFileSize(t *testing.T, n uint64) {
 func TestALineThatDoesNotFitIsAnErrorAndLeavesNoTrace(t *testing.T) {
 	g := NewWithT(t)
 	dir := t.TempDir()
-	j, err := Create(dir, &fixtures.Header{Format: fixtures.RunFormat, RunID: "20261130T120000Z-00c0ffee"})
+	j, err := Create(dir, FileName, &fixtures.Header{Format: fixtures.RunFormat, RunID: "20261130T120000Z-00c0ffee"})
 	g.Expect(err).NotTo(HaveOccurred())
 	limitFileSize(t, 8<<10)
 	g.Expect(j.Append(line("small", "a"))).To(Succeed())
@@ -44,7 +44,7 @@ func TestAHeaderThatDoesNotFitLeavesNoRecord(t *testing.T) {
 	g := NewWithT(t)
 	dir := t.TempDir()
 	limitFileSize(t, 64)
-	_, err := Create(dir, &fixtures.Header{Format: fixtures.RunFormat, RunID: "20261130T120000Z-00c0ffee"})
+	_, err := Create(dir, FileName, &fixtures.Header{Format: fixtures.RunFormat, RunID: "20261130T120000Z-00c0ffee"})
 	g.Expect(err).To(MatchError(syscall.EFBIG))
 	g.Expect(os.ReadDir(dir)).To(BeEmpty())
 	_, err = WriteFile(dir, "config.json", make([]byte, 4096))

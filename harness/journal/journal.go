@@ -12,8 +12,15 @@ import (
 	"plumbline/fixtures"
 )
 
-// FileName is the record's name in a run's directory.
-const FileName = "outputs.jsonl"
+// Names of records in a run's directory.
+const (
+	// FileName is the standard protocol's: every exchange of the run.
+	FileName = "outputs.jsonl"
+	// CapacityFile is the capacity protocol's: a row for each request, small enough to be read again at any length.
+	CapacityFile = "capacity.jsonl"
+	// CapacityOutputs holds the exchanges that those rows were read from.
+	CapacityOutputs = "capacity-outputs.jsonl"
+)
 
 // Journal appends to the record of one run. It is safe for concurrent use.
 type Journal struct {
@@ -39,16 +46,16 @@ type storage interface {
 	Close() error
 }
 
-// Create makes the record of a run in dir, which is made when it is not there, and writes its header. A record that
+// Create makes a record of a run in dir, which is made when it is not there, and writes its header. A record that
 // exists is never touched: the error is then fs.ErrExist.
-func Create(dir string, h *fixtures.Header) (*Journal, error) {
+func Create(dir, name string, h *fixtures.Header) (*Journal, error) {
 	if h.Format != fixtures.RunFormat {
 		return nil, fmt.Errorf("create journal in %q: want format %q, got %q", dir, fixtures.RunFormat, h.Format)
 	}
 	if err := makeDir(dir); err != nil {
 		return nil, fmt.Errorf("create journal: %w", err)
 	}
-	f, err := os.OpenFile(filepath.Join(dir, FileName), os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o644)
+	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("create journal: %w", err)
 	}
@@ -76,6 +83,30 @@ func (j *Journal) Append(l fixtures.Line) error {
 	}
 	if err != nil {
 		return fmt.Errorf("append to journal: %w", err)
+	}
+	return nil
+}
+
+// Write writes one line and leaves the sync to a later Append or Sync: a kill of the process does not lose the line, a
+// power cut may. It serves loads, where waiting for the disk would hold up the next request.
+func (j *Journal) Write(l fixtures.Line) error {
+	line, err := fixtures.EncodeLine(l)
+	if err == nil {
+		_, err = j.write(l, line)
+	}
+	if err != nil {
+		return fmt.Errorf("write to journal: %w", err)
+	}
+	return nil
+}
+
+// Sync returns once every line written so far is on stable storage.
+func (j *Journal) Sync() error {
+	j.mu.Lock()
+	written := j.written
+	j.mu.Unlock()
+	if err := j.sync(written); err != nil {
+		return fmt.Errorf("sync journal: %w", err)
 	}
 	return nil
 }
@@ -151,7 +182,8 @@ func (j *Journal) sync(number int) error {
 	return nil
 }
 
-// Close closes the file. Every line was synced when its Append returned.
+// Close closes the file. Every line was synced when its Append returned; of lines that were only written, those before
+// the last Append or Sync.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

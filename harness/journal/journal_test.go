@@ -28,7 +28,7 @@ func exchange(id string, body string) fixtures.Line {
 func TestARecordIsReadBackAsItWasAppended(t *testing.T) {
 	g := NewWithT(t)
 	dir := filepath.Join(t.TempDir(), "out", "r1")
-	j, err := journal.Create(dir, header())
+	j, err := journal.Create(dir, journal.FileName, header())
 	g.Expect(err).NotTo(HaveOccurred())
 	after := fixtures.After{ServedModels: []string{"m"}}
 	for _, l := range []fixtures.Line{exchange("a", "one <b>"), {Skip: &fixtures.Skip{ID: "b", Reason: "why"}},
@@ -54,7 +54,7 @@ func TestARecordThatExistsIsNotTouched(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, journal.FileName)
 	g.Expect(os.WriteFile(path, []byte("before"), 0o644)).To(Succeed())
-	_, err := journal.Create(dir, header())
+	_, err := journal.Create(dir, journal.FileName, header())
 	g.Expect(err).To(MatchError(fs.ErrExist))
 	g.Expect(os.ReadFile(path)).To(Equal([]byte("before")))
 }
@@ -62,11 +62,11 @@ func TestARecordThatExistsIsNotTouched(t *testing.T) {
 func TestWhatWouldMakeTheRecordUnreadableIsRefused(t *testing.T) {
 	g := NewWithT(t)
 	dir := t.TempDir()
-	_, err := journal.Create(dir, &fixtures.Header{Format: "other/1"})
+	_, err := journal.Create(dir, journal.FileName, &fixtures.Header{Format: "other/1"})
 	g.Expect(err).To(MatchError(ContainSubstring(`got "other/1"`)))
 	g.Expect(filepath.Join(dir, journal.FileName)).NotTo(BeAnExistingFile())
 
-	j, err := journal.Create(dir, header())
+	j, err := journal.Create(dir, journal.FileName, header())
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(j.Append(exchange("a", ""))).To(Succeed())
 	foreign := exchange("b", "")
@@ -91,7 +91,7 @@ func TestWhatWouldMakeTheRecordUnreadableIsRefused(t *testing.T) {
 func TestManyAppendAtOnceAndEachLineStaysWhole(t *testing.T) {
 	g := NewWithT(t)
 	dir := t.TempDir()
-	j, err := journal.Create(dir, header())
+	j, err := journal.Create(dir, journal.FileName, header())
 	g.Expect(err).NotTo(HaveOccurred())
 	const writers, each = 16, 8
 	var all sync.WaitGroup

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 // appendForEver appends lines of very different lengths from two goroutines and prints the id of each whose Append has
 // returned.
 func appendForEver(dir string) error {
-	j, err := journal.Create(dir, header())
+	j, err := journal.Create(dir, journal.FileName, header())
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ const (
 	kindInt
 	kindBytes
 	kindDuration
+	kindNumber
 )
 
 // field is a setting as its tags describe it.
@@ -30,31 +31,39 @@ type field struct {
 	kind             kind
 	list             bool
 	min, max         int64
-	index            int
-	withoutFile      bool // may not be set in the file
+	index            []int // of the struct field, from Settings down
+	withoutFile      bool  // may not be set in the file
 }
 
 // fields describes every setting, in the order of the struct.
-var fields = describe(reflect.TypeFor[Settings]())
+var fields = describe(reflect.TypeFor[Settings](), nil)
 
-func describe(t reflect.Type) []field {
+// describe describes the settings of a struct and of the structs in it; path leads to it.
+func describe(t reflect.Type, path []int) []field {
 	var out []field
 	for i := range t.NumField() {
 		sf := t.Field(i)
+		index := append(slices.Clone(path), i)
 		name := sf.Tag.Get("flag")
 		if name == "" {
+			if sf.IsExported() && sf.Type.Kind() == reflect.Struct {
+				out = append(out, describe(sf.Type, index)...)
+			}
 			continue
 		}
 		f := field{flag: name, env: EnvName(name), help: sf.Tag.Get("help"), def: sf.Tag.Get("default"),
-			unset: sf.Tag.Get("unset"), index: i}
+			unset: sf.Tag.Get("unset"), index: index}
 		if e := sf.Tag.Get("enum"); e != "" {
 			f.enum = strings.Split(e, ",")
 		}
 		f.min, _ = strconv.ParseInt(sf.Tag.Get("min"), 10, 64)
 		f.max, _ = strconv.ParseInt(sf.Tag.Get("max"), 10, 64)
 		elem := sf.Type
-		if elem.Kind() == reflect.Slice {
+		switch elem.Kind() {
+		case reflect.Slice:
 			f.list, elem = true, elem.Elem()
+		case reflect.Pointer:
+			elem = elem.Elem()
 		}
 		f.kind = kindOf(elem, sf.Tag.Get("kind"))
 		f.withoutFile = name == "config" // a file that names another file would make the order of precedence a puzzle
@@ -77,8 +86,10 @@ func kindOf(t reflect.Type, tag string) kind {
 		return kindDuration
 	case t.Kind() == reflect.Bool:
 		return kindBool
-	case t.Kind() == reflect.Int:
+	case t.Kind() == reflect.Int, t.Kind() == reflect.Int64:
 		return kindInt
+	case t.Kind() == reflect.Float64:
+		return kindNumber
 	}
 	return kindText
 }

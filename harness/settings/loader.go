@@ -89,7 +89,7 @@ func (l *Loader) Resolve(environ []string, baseDir string) (*Settings, error) {
 			o = origin{source: FromDefault, where: string(FromDefault), texts: []string{f.def}}
 		}
 		s.origins[f.flag] = o
-		if err := assign(v.Field(f.index), f, o.texts, baseDir); err != nil {
+		if err := assign(v.FieldByIndex(f.index), f, o.texts, baseDir); err != nil {
 			faults = append(faults, s.fault(f, err.Error()))
 		}
 	}

@@ -39,6 +39,7 @@ func (s *Settings) check(env environment) []error {
 		}
 	}
 	s.settleTimeouts(bad)
+	s.checkCapacity(bad)
 	return faults
 }
 

@@ -11,6 +11,15 @@ import (
 	. "github.com/onsi/gomega"
 )
 
+// capacity is a command line of capacity settings.
+func capacity(set ...string) []string {
+	args := []string{"--protocols=capacity"}
+	for _, s := range set {
+		args = append(args, "--capacity-"+s)
+	}
+	return args
+}
+
 // Each refusal names the setting as its source does, the value, the source, and what would be right.
 func TestRefusals(t *testing.T) {
 	dir := t.TempDir()
@@ -50,7 +59,36 @@ func TestRefusals(t *testing.T) {
 		{"capacity of zero", []string{"--server-capacity=0"}, nil, []string{"from 1 to 4096"}},
 		{"capacity too large", []string{"--server-capacity=4097"}, nil, []string{"from 1 to 4096"}},
 		{"bad size", []string{"--max-body=lots"}, nil, []string{`"lots"`, "64MiB"}},
-		{"unknown protocol", []string{"--protocols=standard,capacity"}, nil, []string{"--protocols", "capacity", "valid values: standard"}},
+		{"unknown protocol", []string{"--protocols=standard,capacitor"}, nil, []string{"--protocols", "capacitor", "valid values: standard, capacity"}},
+		{"capacity setting without the protocol", []string{"--capacity-seed=1"}, nil, []string{"--capacity-seed", "--protocols capacity"}},
+		{"no requests", capacity("requests=0"), nil, []string{`--capacity-requests "0"`, "from 1 to 100000"}},
+		{"too many workers", capacity("concurrency=4097"), nil, []string{"--capacity-concurrency", "from 1 to 4096"}},
+		{"too large a burst", capacity("burst=257"), nil, []string{"--capacity-burst", "from 0 to 256"}},
+		{"burst of unique prompts", capacity("burst=4", "prompt-cache-mode=unique"), nil, []string{"--capacity-burst", "unique"}},
+		{"prompt too small", capacity("ctx-tokens=31"), nil, []string{`--capacity-ctx-tokens "31"`, "at least 32"}},
+		{"unknown cache mode", capacity("prompt-cache-mode=cold"), nil, []string{"shared, unique"}},
+		{"seed that is no number", capacity("seed=x"), nil, []string{`--capacity-seed "x"`, "whole number"}},
+		{"no tokens", capacity("max-tokens=0"), nil, []string{"from 1 to 65536"}},
+		{"canary in too few tokens", capacity("request-canaries", "max-tokens=15"), nil, []string{"--capacity-max-tokens", "at least 16"}},
+		{"strict without words", capacity("controlled-output-policy=strict"), nil, []string{"--capacity-controlled-output-policy", "capacity-response-words"}},
+		{"unknown policy", capacity("controlled-output-policy=lax"), nil, []string{"observe, strict"}},
+		{"unknown thinking mode", capacity("thinking-mode=on"), nil, []string{"default, enabled, disabled, unsupported"}},
+		{"effort and thinking", capacity("thinking-mode=enabled", "reasoning-effort=low"), nil, []string{"--capacity-reasoning-effort", `--capacity-thinking-mode "enabled"`}},
+		{"effort that is no word", capacity("reasoning-effort=VERY high"), nil, []string{"--capacity-reasoning-effort", "small letters"}},
+		{"temperature too high", capacity("temperature=2.1"), nil, []string{`--capacity-temperature "2.1"`, "from 0 to 2"}},
+		{"temperature that is no number", capacity("temperature=NaN"), nil, []string{"from 0 to 2"}},
+		{"top-p too high", capacity("top-p=1.5"), nil, []string{"from 0 to 1"}},
+		{"clock of a bad name", capacity("clock-domain-id=a b"), nil, []string{"--capacity-clock-domain-id", "1 to 64"}},
+		{"fingerprint of another form", capacity("configuration-fingerprint=md5:00"), nil, []string{"sha256:", "64 hex"}},
+		{"time-out of nothing", capacity("timeout=0s"), nil, []string{"above zero"}},
+		{"open loop without a rate", capacity("arrival=poisson"), nil, []string{"--capacity-arrival", "capacity-rate"}},
+		{"rate without an open loop", capacity("rate=2"), nil, []string{"--capacity-rate", "capacity-arrival"}},
+		{"level of nothing", capacity("sweep=0,2"), nil, []string{"--capacity-sweep", "from 1 to 4096"}},
+		{"fewer requests than the level", capacity("sweep=2,64", "sweep-requests=32"), nil, []string{"--capacity-sweep-requests", "64"}},
+		{"share beyond one", capacity("abort-error-rate=5"), nil, []string{"from 0 to 1"}},
+		{"objective without a time", []string{"--protocols=capacity", "--slo=ttft"}, nil, []string{"--slo", "ttft=2s,tpot=60ms"}},
+		{"objective of another figure", []string{"--protocols=capacity", "--slo=itl=2s"}, nil, []string{"--slo", "ttft, tpot, e2e"}},
+		{"objective given twice", []string{"--protocols=capacity", "--slo=ttft=2s,ttft=3s"}, nil, []string{"--slo", "twice"}},
 		{"unknown progress", nil, []string{"PLUMBLINE_PROGRESS=plane"}, []string{`PLUMBLINE_PROGRESS "plane"`, "did you mean plain?", "auto, plain, none"}},
 		{"relative address", []string{"--url=localhost:8080"}, nil, []string{"http://127.0.0.1:8080"}},
 		{"address of another scheme", []string{"--url=ftp://h"}, nil, []string{"absolute address"}},

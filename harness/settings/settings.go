@@ -21,7 +21,7 @@ const EnvPrefix = "PLUMBLINE_"
 //	enum     the values that are valid, for settings with a fixed list
 //	kind     path: resolved against the base directory; name-or-file: a name, or such a path ending in .json; bytes: a size such as 64MiB; variable: an environment
 //	         variable's name
-//	min, max the bounds of a whole number
+//	min, max the bounds of a number
 //
 // A credential is never in it: CredentialEnv and CredentialFile say where it is, Credential reads it.
 type Settings struct {
@@ -34,7 +34,7 @@ type Settings struct {
 	Proxy          bool   `flag:"proxy" default:"false" help:"use the proxies named in HTTP_PROXY, HTTPS_PROXY and NO_PROXY; otherwise they are ignored, as a proxy is part of what would be measured"`
 	HTTP2          bool   `flag:"http2" default:"false" help:"speak HTTP/2 to the server instead of HTTP/1.1"`
 
-	Protocols        []string `flag:"protocols" default:"standard" enum:"standard" help:"protocols to run"`
+	Protocols        []string `flag:"protocols" default:"standard" enum:"standard,capacity" help:"protocols to run"`
 	Profile          string   `flag:"profile" kind:"name-or-file" default:"qwen3.8-flash-next-thinking" help:"what the model family needs: sampling and template arguments; a built-in profile's name, or a JSON file"`
 	Corpus           string   `flag:"corpus" kind:"path" help:"directory of a corpus pack to use instead of the built-in one" unset:"the built-in pack"`
 	ConcurrencyStage bool     `flag:"concurrency-stage" default:"false" help:"also run the optional concurrency stage"`
@@ -62,6 +62,8 @@ type Settings struct {
 	TrackNotes        string   `flag:"track-notes" help:"declared: notes on the track" unset:"not declared"`
 	ModelFile         []string `flag:"model-file" kind:"path" help:"model file on this machine to identify by its SHA-256; may be given several times" unset:"the file that the server names, where it is on this machine"`
 	SkipModelHash     bool     `flag:"skip-model-hash" default:"false" help:"do not read model files; the result then cannot say which weights were measured"`
+
+	Capacity CapacitySettings
 
 	base    string
 	origins map[string]origin

@@ -76,8 +76,11 @@ func TestAFlagAtItsDefaultStillBeatsTheEnvironment(t *testing.T) {
 
 // Every setting is settable from each of the three sources, under the name that the rule gives it.
 func TestEverySettingIsReadFromEverySource(t *testing.T) {
-	sample := map[kind]string{kindText: "x", kindPath: "/p", kindNameOrFile: "name", kindVariable: "HOME_KEY", kindBool: "true", kindInt: "7",
-		kindBytes: "3KiB", kindDuration: "7m"}
+	sample := map[kind]string{kindText: "x", kindPath: "/p", kindNameOrFile: "name", kindVariable: "HOME_KEY", kindBool: "true", kindInt: "77",
+		kindBytes: "3KiB", kindDuration: "7m", kindNumber: "0.5"}
+	// what some settings need beside them
+	beside := map[string]string{"capacity-arrival": "PLUMBLINE_CAPACITY_RATE=2", "capacity-rate": "PLUMBLINE_CAPACITY_ARRIVAL=constant",
+		"capacity-controlled-output-policy": "PLUMBLINE_CAPACITY_RESPONSE_WORDS=9"}
 	for _, f := range fields {
 		text := sample[f.kind]
 		if f.enum != nil {
@@ -91,6 +94,16 @@ func TestEverySettingIsReadFromEverySource(t *testing.T) {
 			text = "http://h:1"
 		case "timeout-total":
 			text = "31m"
+		case "capacity-configuration-fingerprint":
+			text = "sha256:" + strings.Repeat("0f", 32)
+		case "slo":
+			text = "ttft=2s"
+		}
+		if len(f.index) > 1 {
+			environ = append(environ, "PLUMBLINE_PROTOCOLS=capacity")
+		}
+		if b := beside[f.flag]; b != "" {
+			environ = append(environ, b)
 		}
 		t.Run(f.flag, func(t *testing.T) {
 			g := NewWithT(t)
@@ -102,7 +115,7 @@ func TestEverySettingIsReadFromEverySource(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			byFile, err := resolve(t, []string{"--config", "c.yaml"}, environ, dir)
 			g.Expect(err).NotTo(HaveOccurred())
-			value := func(s *Settings) any { return reflect.ValueOf(s).Elem().Field(f.index).Interface() }
+			value := func(s *Settings) any { return reflect.ValueOf(s).Elem().FieldByIndex(f.index).Interface() }
 			g.Expect(value(byFlag)).NotTo(Equal(value(&Settings{})))
 			g.Expect(value(byEnv)).To(Equal(value(byFlag)))
 			g.Expect(value(byFile)).To(Equal(value(byFlag)))

@@ -20,7 +20,7 @@ func (s *Settings) Redacted() json.RawMessage {
 			b.WriteString(",")
 		}
 		fmt.Fprintf(&b, "\n  %s: {\"value\": %s, \"source\": %s}", encode(f.flag),
-			encode(s.display(f, v.Field(f.index))), encode(s.From(f.flag)))
+			encode(s.display(f, v.FieldByIndex(f.index))), encode(s.From(f.flag)))
 	}
 	b.WriteString("\n}")
 	return b.Bytes()
@@ -32,7 +32,7 @@ func (s *Settings) Chosen() []string {
 	v := reflect.ValueOf(s).Elem()
 	for _, f := range fields {
 		if from := s.From(f.flag); from != FromDefault {
-			lines = append(lines, fmt.Sprintf("%s: %v (%s)", f.flag, s.display(f, v.Field(f.index)), from))
+			lines = append(lines, fmt.Sprintf("%s: %v (%s)", f.flag, s.display(f, v.FieldByIndex(f.index)), from))
 		}
 	}
 	return lines
@@ -60,7 +60,7 @@ func (s *Settings) display(f field, v reflect.Value) any {
 		}
 		return x
 	case int:
-		if x == 0 {
+		if x == 0 && f.def == "" {
 			return nil
 		}
 		return x

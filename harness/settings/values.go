@@ -16,19 +16,11 @@ var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // assign reads the texts given for a setting into its struct field. The error says what would be valid; the caller
 // adds name, value and source.
 func assign(target reflect.Value, f field, texts []string, baseDir string) error {
-	if f.list {
-		list := make([]string, 0, len(texts))
-		for _, text := range texts {
-			v, err := readText(f, text, baseDir)
-			if err != nil {
-				return err
-			}
-			if !slices.Contains(list, v) {
-				list = append(list, v)
-			}
-		}
-		target.Set(reflect.ValueOf(list))
-		return nil
+	switch {
+	case f.list && f.kind == kindInt:
+		return assignList(target, texts, func(text string) (int, error) { return readInt[int](f, text) })
+	case f.list:
+		return assignList(target, texts, func(text string) (string, error) { return readText(f, text, baseDir) })
 	}
 	text := texts[len(texts)-1]
 	switch f.kind {
@@ -39,11 +31,21 @@ func assign(target reflect.Value, f field, texts []string, baseDir string) error
 		}
 		target.SetBool(v)
 	case kindInt:
-		v, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || v < f.min || v > f.max {
-			return fmt.Errorf("want a whole number from %d to %d", f.min, f.max)
+		v, err := readInt[int64](f, text)
+		if err != nil {
+			return err
 		}
 		target.SetInt(v)
+	case kindNumber:
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(float64(f.min) <= v && v <= float64(f.max)) { // NaN too
+			return fmt.Errorf("want a number from %d to %d", f.min, f.max)
+		}
+		if target.Kind() == reflect.Pointer {
+			target.Set(reflect.ValueOf(&v))
+			break
+		}
+		target.SetFloat(v)
 	case kindBytes:
 		v, err := parseBytes(text)
 		if err != nil {
@@ -67,6 +69,30 @@ func assign(target reflect.Value, f field, texts []string, baseDir string) error
 		target.SetString(v)
 	}
 	return nil
+}
+
+// assignList reads each text of a list, and keeps each value once.
+func assignList[T comparable](target reflect.Value, texts []string, read func(string) (T, error)) error {
+	list := make([]T, 0, len(texts))
+	for _, text := range texts {
+		v, err := read(text)
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(list, v) {
+			list = append(list, v)
+		}
+	}
+	target.Set(reflect.ValueOf(list))
+	return nil
+}
+
+func readInt[T int | int64](f field, text string) (T, error) {
+	v, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || v < f.min || v > f.max {
+		return 0, fmt.Errorf("want a whole number from %d to %d", f.min, f.max)
+	}
+	return T(v), nil
 }
 
 func readText(f field, text, baseDir string) (string, error) {

@@ -280,6 +280,9 @@ func (f *findings) addAs(severity Severity, id string, event int, path, detail s
 			f.more = map[int]int{}
 		}
 		f.more[i]++
+		if weight[severity] > weight[f.list[i].Severity] { // the heaviest of its kind speaks for all
+			f.list[i].Severity, f.list[i].Event, f.list[i].Sentence = severity, event, sentence(id, detail)
+		}
 		return
 	}
 	if len(f.list) == findingsLimit {
@@ -289,11 +292,17 @@ func (f *findings) addAs(severity Severity, id string, event int, path, detail s
 		f.seen = map[string]int{}
 	}
 	f.seen[key] = len(f.list)
-	sentence := findingKinds[id].sentence
-	if detail != "" {
-		sentence += ": " + detail
+	f.list = append(f.list, Finding{ID: id, Severity: severity, Event: event, Path: path, Sentence: sentence(id, detail)})
+}
+
+// weight orders the severities.
+var weight = map[Severity]int{Info: 0, Warning: 1, Fault: 2}
+
+func sentence(id, detail string) string {
+	if detail == "" {
+		return findingKinds[id].sentence
 	}
-	f.list = append(f.list, Finding{ID: id, Severity: severity, Event: event, Path: path, Sentence: sentence})
+	return findingKinds[id].sentence + ": " + detail
 }
 
 // findingsLimit bounds how many findings one exchange can have, against a reply made to have millions.

@@ -223,3 +223,20 @@ func TestFindingsAreBounded(t *testing.T) {
 	f := Read(answer(told("stop", chunk(many+`{"index":0}`)))).Findings
 	NewWithT(t).Expect(len(f)).To(BeNumerically("<=", findingsLimit))
 }
+
+func TestTheHeaviestOfAKindSpeaksForAll(t *testing.T) {
+	twice := "data: {\"id\":\"c1\",\"id\":\"c1\",\"choices\":[]}\n\n"
+	broken := "data: {\"choices\":[\n\n"
+	for claim, body := range map[string][]string{
+		"the lighter one first": told("stop", say("a"), twice, broken),
+		"the heavier one first": told("stop", say("a"), broken, twice),
+	} {
+		t.Run(claim, func(t *testing.T) {
+			g := NewWithT(t)
+			found := Read(answer(body)).Findings
+			i := slices.IndexFunc(found, func(f Finding) bool { return f.ID == InvalidJSONChunk })
+			g.Expect(i).To(BeNumerically(">=", 0))
+			g.Expect(found[i].Severity).To(Equal(Fault))
+		})
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"plumbline/fixtures"
 	"plumbline/harness/engine"
 	"plumbline/harness/journal"
+	"plumbline/reports/capacity"
 	"plumbline/reports/strata"
 )
 
@@ -22,10 +23,10 @@ const (
 // stopTimeout bounds the wait for an engine of ours to stop.
 const stopTimeout = 10 * time.Second
 
-// Close ends the run: it asks the engine once more, writes the record's last lines, builds the document from the
-// record and stops the engine. Interrupted names what cut the run short, "" when nothing is known to have; unsent is then
-// why a request of the plan was not sent. It is called once after Open, also after an Open that failed.
-func (s *Session) Close(ctx context.Context, interrupted, unsent string) (*strata.Document, error) {
+// Close ends the run: it asks the engine once more, writes the records' last lines, builds the documents from the
+// records and stops the engine. Interrupted names what cut the run short, "" when nothing is known to have; unsent is then
+// why a request of the standard plan was not sent. It is called once after Open, also after an Open that failed.
+func (s *Session) Close(ctx context.Context, interrupted, unsent string) error {
 	defer s.progress.stop()
 	s.closed = true
 	if interrupted == "" && s.cut {
@@ -34,10 +35,7 @@ func (s *Session) Close(ctx context.Context, interrupted, unsent string) (*strat
 	if interrupted != "" {
 		unsent = interrupted
 	}
-	var errs []error
-	if s.journal != nil {
-		errs = append(errs, s.endRecord(ctx, interrupted, unsent))
-	}
+	errs := []error{s.endRecords(ctx, interrupted, unsent)}
 	if s.client != nil {
 		s.client.Close()
 	}
@@ -46,21 +44,50 @@ func (s *Session) Close(ctx context.Context, interrupted, unsent string) (*strat
 		defer cancel()
 		errs = append(errs, s.engine.Stop(stop))
 	}
-	if s.journal == nil {
-		return nil, errors.Join(errs...)
+	if s.journal != nil {
+		doc, err := Report(s.dir)
+		errs = append(errs, err)
+		if err == nil {
+			s.progress.end(s, doc.Text(), ResultsName)
+		}
 	}
-	doc, err := Report(s.dir)
-	errs = append(errs, err)
-	if err == nil {
-		s.progress.end(s, doc)
+	if s.load != nil {
+		sum, err := ReportCapacity(s.dir)
+		errs = append(errs, err)
+		if err == nil {
+			s.progress.end(s, capacity.Text(sum), CapacityName)
+		}
 	}
-	return doc, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
 // Unfinished says whether the run was opened and not closed.
-func (s *Session) Unfinished() bool { return s.journal != nil && !s.closed }
+func (s *Session) Unfinished() bool { return s.opened && !s.closed }
 
-func (s *Session) endRecord(ctx context.Context, interrupted, unsent string) error {
+// endRecords writes the last lines of the records that there are.
+func (s *Session) endRecords(ctx context.Context, interrupted, unsent string) error {
+	if s.journal == nil && s.load == nil {
+		return nil
+	}
+	var after *fixtures.After
+	if s.header.Refusal == "" {
+		// An engine that is gone by now has told all that it will: the document says that it was not asked again.
+		if told, err := engine.After(ctx, s.engine.URL(), s.auth, engine.OptionsFor(s.settings)); err == nil {
+			after = &told
+		}
+	}
+	end := fixtures.RunEnd{At: time.Since(s.started), Interrupted: interrupted}
+	var errs []error
+	if s.load != nil {
+		errs = append(errs, s.load.end(after, end))
+	}
+	if s.journal != nil {
+		errs = append(errs, s.endStandard(after, end, unsent))
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Session) endStandard(after *fixtures.After, end fixtures.RunEnd, unsent string) error {
 	lines := make([]fixtures.Line, 0, len(s.requests)+2)
 	if s.header.Refusal == "" {
 		for _, r := range s.requests {
@@ -68,13 +95,11 @@ func (s *Session) endRecord(ctx context.Context, interrupted, unsent string) err
 				lines = append(lines, fixtures.Line{Skip: &fixtures.Skip{ID: r.ID, Reason: unsent}})
 			}
 		}
-		// An engine that is gone by now has told all that it will: the document says that it was not asked again.
-		if after, err := engine.After(ctx, s.engine.URL(), s.auth, engine.OptionsFor(s.settings)); err == nil {
-			lines = append(lines, fixtures.Line{After: &after})
-		}
 	}
-	lines = append(lines, fixtures.Line{End: &fixtures.RunEnd{At: time.Since(s.started), Interrupted: interrupted}})
-	for _, line := range lines {
+	if after != nil {
+		lines = append(lines, fixtures.Line{After: after})
+	}
+	for _, line := range append(lines, fixtures.Line{End: &end}) {
 		if err := s.journal.Append(line); err != nil {
 			return err
 		}

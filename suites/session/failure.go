@@ -2,8 +2,10 @@ package session
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"path/filepath"
+	"sync"
 
 	"plumbline/fixtures"
 	"plumbline/harness/journal"
@@ -20,26 +22,69 @@ func (s *Session) SaveFailure(id string) (command string, err error) {
 		return "", err
 	}
 	for i := range run.Exchanges {
-		if run.Exchanges[i].ID != id {
-			continue
+		if run.Exchanges[i].ID == id {
+			return saveCase(s.dir, &run.Header, s.byID[id].Planned, &run.Exchanges[i])
 		}
-		c, err := judge.Recording(&run.Header, s.byID[id].Planned, &run.Exchanges[i])
-		if err != nil {
-			return "", err
-		}
-		var file bytes.Buffer
-		if err := fixtures.WriteCase(&file, c); err != nil {
-			return "", err
-		}
-		name := "failures/" + id + ".json"
-		if _, err := journal.WriteFile(s.dir, name, file.Bytes()); err != nil {
-			return "", err
-		}
-		program := "plumbline"
-		if _, inTree := settings.SourceTree(); inTree {
-			program = "go run ./cmd/plumbline"
-		}
-		return program + " probe " + filepath.Join(s.dir, filepath.FromSlash(name)), nil
 	}
 	return "", fmt.Errorf("save failure: the record holds no exchange %q: %w", id, fixtures.ErrNothingToReplay)
+}
+
+// saveCase writes an exchange as a case into a run's folder and returns the command that replays it.
+func saveCase(dir string, h *fixtures.Header, p fixtures.Planned, e *fixtures.Exchange) (command string, err error) {
+	c, err := judge.Recording(h, p, e)
+	if err != nil {
+		return "", err
+	}
+	var file bytes.Buffer
+	if err := fixtures.WriteCase(&file, c); err != nil {
+		return "", err
+	}
+	name := "failures/" + e.ID + ".json"
+	if _, err := journal.WriteFile(dir, name, file.Bytes()); err != nil {
+		return "", err
+	}
+	program := "plumbline"
+	if _, inTree := settings.SourceTree(); inTree {
+		program = "go run ./cmd/plumbline"
+	}
+	return program + " probe " + filepath.Join(dir, filepath.FromSlash(name)), nil
+}
+
+// savedFailures keeps the first failures of a load as cases: of thousands that fail alike, a few are enough.
+type savedFailures struct {
+	mu       sync.Mutex
+	byClass  map[string][]string // commands, at most failuresKept of a class
+	examples map[string][]string // what failed, in words
+}
+
+const failuresKept = 3
+
+// save keeps a failed reply of a load, while few of its class have been kept.
+func (f *savedFailures) save(l *loadRun, d unjudged, failure *fixtures.RowFailure) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.examples[failure.Class]) >= failuresKept {
+		return nil
+	}
+	if f.examples == nil {
+		f.examples, f.byClass = map[string][]string{}, map[string][]string{}
+	}
+	f.examples[failure.Class] = append(f.examples[failure.Class], fmt.Sprintf("%s (%s): %s", d.request.ID(), failure.Type, failure.Message))
+	planned := fixtures.Planned{ID: d.request.ID(), Phase: "capacity", Marker: d.request.Marker, MaxOutputTokens: l.header.Capacity.MaxTokens}
+	command, err := saveCase(l.s.dir, &l.header, planned, d.exchange)
+	switch {
+	case errors.Is(err, fixtures.ErrNothingToReplay):
+		return nil
+	case err != nil:
+		return err
+	}
+	f.byClass[failure.Class] = append(f.byClass[failure.Class], command)
+	return nil
+}
+
+// evidence is what failed in a class, and the commands that replay it.
+func (f *savedFailures) evidence(class string) (examples, commands []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.examples[class], f.byClass[class]
 }

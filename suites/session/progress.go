@@ -15,7 +15,6 @@ import (
 	"plumbline/harness/engine"
 	"plumbline/harness/judge"
 	"plumbline/harness/transcript"
-	"plumbline/reports/strata"
 )
 
 // Progress says what a run does while it does it: a line per finished request, and while one runs a line that is
@@ -86,7 +85,11 @@ func (p *Progress) begin(s *Session) {
 	p.total = len(s.requests)
 	p.left = newEstimate(s.header.Plan)
 	e := s.header.Engine
-	p.printf("\nrun %s: protocol %s, profile %s\n", s.header.RunID, s.header.Protocol.ID, s.header.Protocol.Profile)
+	if s.runs(standardProtocol) {
+		p.printf("\nrun %s: protocol %s, profile %s\n", s.header.RunID, s.header.Protocol.ID, s.header.Protocol.Profile)
+	} else {
+		p.printf("\nrun %s: the capacity protocol\n", s.header.RunID)
+	}
 	if isMock(e) {
 		p.printf("%s\n", mockNotice)
 	}
@@ -94,7 +97,10 @@ func (p *Progress) begin(s *Session) {
 	for _, chosen := range s.settings.Chosen() {
 		p.printf("  %s\n", chosen)
 	}
-	p.printf("%d requests, kept in %s\n", p.total, s.dir)
+	if p.total > 0 {
+		p.printf("%d requests, ", p.total)
+	}
+	p.printf("kept in %s\n", s.dir)
 	if s.header.Refusal != "" {
 		p.printf("no request can be sent: %s\n", s.header.Refusal)
 		return
@@ -279,16 +285,16 @@ func (p *Progress) hashing(path string, done, total int64) {
 	p.drawn = p.draw
 }
 
-// end writes the summary.
-func (p *Progress) end(s *Session, doc *strata.Document) {
+// end writes the summary of a document.
+func (p *Progress) end(s *Session, summary, file string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.quiet = false // whoever wants no progress still wants the result
-	p.printf("\n\n%s", doc.Text())
+	p.printf("\n\n%s", summary)
 	if isMock(s.header.Engine) {
 		p.printf("%s\n", mockNotice)
 	}
-	p.printf("result: %s/%s\n", s.dir, ResultsName)
+	p.printf("result: %s/%s\n", s.dir, file)
 }
 
 // stop ends the live line. It may be called more than once.

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/google/renameio/v2"
@@ -42,14 +43,18 @@ type Session struct {
 	dir     string
 
 	engine   engine.Engine
+	key      settings.Secret
 	auth     http.Header // what authorizes a request
 	client   *client.Client
 	journal  *journal.Journal
 	progress *Progress
 
+	load *loadRun // of the capacity protocol, once it was prepared
+
 	figures map[string]measure.Figures // of the requests that were sent
 	broken  error                      // the first failure to keep the record: nothing may be sent after it
 	cut     bool                       // a request was cut off because the run was told to end
+	opened  bool
 	closed  bool
 }
 
@@ -69,10 +74,22 @@ func New(s *settings.Settings, command string, out io.Writer) (*Session, error) 
 		figures:  map[string]measure.Figures{},
 		progress: NewProgress(out, s.Progress),
 	}
+	if !run.runs(standardProtocol) {
+		return run, nil
+	}
 	// The model's name is known only once the engine has been asked; ids, budgets and answers do not depend on it.
 	run.requests, err = plan.Standard(pack, plan.Asker{Profile: profile, Model: s.Model})
 	return run, err
 }
+
+// The protocols that a run can have.
+const (
+	standardProtocol = "standard"
+	capacityProtocol = "capacity"
+)
+
+// runs says whether a protocol was asked for.
+func (s *Session) runs(protocol string) bool { return slices.Contains(s.settings.Protocols, protocol) }
 
 func openPack(dir string) (*corpus.Pack, error) {
 	if dir == "" {
@@ -98,8 +115,8 @@ func (s *Session) Plan() []fixtures.Planned { return s.header.Plan }
 // Settings are the run's settings.
 func (s *Session) Settings() *settings.Settings { return s.settings }
 
-// Capacity is how many requests the server serves at once; false when nobody said.
-func (s *Session) Capacity() (int, bool) {
+// ServerCapacity is how many requests the server serves at once; false when nobody said.
+func (s *Session) ServerCapacity() (int, bool) {
 	if s.header.ServerCapacity == nil {
 		return 0, false
 	}
@@ -139,10 +156,13 @@ func (s *Session) Open(ctx context.Context) error {
 	if err := s.writeArtifacts(); err != nil {
 		return errors.Join(refusal, err)
 	}
-	var err error
-	if s.journal, err = journal.Create(s.dir, &s.header); err != nil {
-		return errors.Join(refusal, err)
+	if s.runs(standardProtocol) {
+		var err error
+		if s.journal, err = journal.Create(s.dir, journal.FileName, &s.header); err != nil {
+			return errors.Join(refusal, err)
+		}
 	}
+	s.opened = true
 	s.progress.begin(s)
 	return refusal
 }
@@ -180,20 +200,31 @@ func (s *Session) prepare(ctx context.Context) error {
 		EngineURL: s.engine.URL(), ModelFiles: s.settings.ModelFile, ModelPath: s.header.Engine.ModelPath,
 		SkipModelHash: s.settings.SkipModelHash, Progress: s.progress.hashing,
 	})
-	s.client, err = client.New(client.Options{
-		BaseURL: s.engine.URL(), Header: s.auth, Secrets: []string{key.Reveal()}, Epoch: s.started,
-		MaxBody: s.settings.MaxBody, Proxy: s.settings.Proxy, HTTP2: s.settings.HTTP2,
-		Timeouts: client.Timeouts{
-			Connect: s.settings.TimeoutConnect, FirstByte: s.settings.TimeoutFirstByte,
-			FirstToken: s.settings.TimeoutFirstToken, Idle: s.settings.TimeoutIdle, Total: s.settings.TimeoutTotal,
-		},
-	})
+	s.key = key
+	s.client, err = s.newClient(s.timeouts())
 	return err
+}
+
+func (s *Session) timeouts() client.Timeouts {
+	return client.Timeouts{
+		Connect: s.settings.TimeoutConnect, FirstByte: s.settings.TimeoutFirstByte,
+		FirstToken: s.settings.TimeoutFirstToken, Idle: s.settings.TimeoutIdle, Total: s.settings.TimeoutTotal,
+	}
+}
+
+func (s *Session) newClient(t client.Timeouts) (*client.Client, error) {
+	return client.New(client.Options{
+		BaseURL: s.engine.URL(), Header: s.auth, Secrets: []string{s.key.Reveal()}, Epoch: s.started,
+		MaxBody: s.settings.MaxBody, Proxy: s.settings.Proxy, HTTP2: s.settings.HTTP2, Timeouts: t,
+	})
 }
 
 // planRequests plans again with the model's name, adds the concurrency stage, and lets the engine count the prompts
 // with its own tokenizer where it offers one.
 func (s *Session) planRequests(ctx context.Context) error {
+	if !s.runs(standardProtocol) {
+		return nil
+	}
 	asker := plan.Asker{Profile: s.profile, Model: s.header.Model}
 	requests, err := plan.Standard(s.pack, asker)
 	if err != nil {

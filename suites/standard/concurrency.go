@@ -24,7 +24,7 @@ func concurrency(s *session.Session) {
 			})
 		}
 		ginkgo.It("answers as many at once as it says it can serve, and no answer holds what belongs to another", func(ctx ginkgo.SpecContext) {
-			capacity, known := s.Capacity()
+			capacity, known := s.ServerCapacity()
 			gomega.Expect(known).To(gomega.BeTrue(), "the server does not say how many requests it serves at once: pass --server-capacity")
 			gomega.Expect(capacity).To(gomega.BeNumerically(">=", 2), "a server that serves one request at a time has no concurrency to check")
 			levels := corpus.ConcurrencyLevels(capacity)
