@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -42,8 +43,8 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
-	if chosen.Capacity.DryRun {
-		os.Exit(dryRun())
+	if code, end := planLoad(); end {
+		os.Exit(code)
 	}
 	os.Exit(m.Run())
 }
@@ -59,20 +60,27 @@ func resolve() (*settings.Settings, error) {
 	return loader.Resolve(os.Environ(), base)
 }
 
-// dryRun prints what the capacity protocol would send, and returns the exit code.
-func dryRun() int {
-	planned, err := plan.DryRun(chosen.CapacityRun())
+// planLoad refuses a load that cannot be planned before anything is sent, and prints its plan where only that was asked
+// for; end says that there is no run. What depends on the server's own window is seen once it has been asked.
+func planLoad() (code int, end bool) {
+	run := chosen.CapacityRun()
+	if !slices.Contains(chosen.Protocols, "capacity") || run.MaxModelLen == 0 && !chosen.Capacity.DryRun {
+		return 0, false
+	}
+	planned, err := plan.DryRun(run)
+	if err == nil && !chosen.Capacity.DryRun {
+		return 0, false
+	}
+	if err == nil {
+		out := json.NewEncoder(os.Stdout)
+		out.SetIndent("", "  ")
+		err = out.Encode(planned)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		return 2
+		return 2, true
 	}
-	out := json.NewEncoder(os.Stdout)
-	out.SetIndent("", "  ")
-	if err := out.Encode(planned); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 2
-	}
-	return 0
+	return 0, true
 }
 
 // protocols are the specs of each protocol.
