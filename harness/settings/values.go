@@ -23,7 +23,7 @@ func assign(target reflect.Value, f field, texts []string, baseDir string) error
 			if err != nil {
 				return err
 			}
-			if !slices.Contains(list, v) {
+			if f.kind == kindWord || !slices.Contains(list, v) {
 				list = append(list, v)
 			}
 		}
@@ -79,14 +79,17 @@ func readText(f field, text, baseDir string) (string, error) {
 		return "", fmt.Errorf("%svalid values: %s", suggestion(text, f.enum), strings.Join(f.enum, ", "))
 	case f.kind == kindVariable && !variableName.MatchString(text):
 		return "", fmt.Errorf("want the NAME of an environment variable (letters, digits and underscores), not the key itself")
-	case f.kind == kindPath, f.kind == kindNameOrFile && strings.HasSuffix(text, ".json"):
+	case f.kind == kindPath, f.kind == kindProgram && strings.ContainsRune(text, '/'), f.kind == kindNameOrFile && strings.HasSuffix(text, ".json"):
 		return resolvePath(text, baseDir), nil
 	}
 	return text, nil
 }
 
-// splitList cuts a list as flags and variables write it.
-func splitList(text string) []string {
+// splitList cuts a list as flags and variables write it: at commas, and a list of words at the ends of its lines.
+func splitList(f field, text string) []string {
+	if f.kind == kindWord {
+		return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	}
 	parts := strings.Split(text, ",")
 	for i := range parts {
 		parts[i] = strings.TrimSpace(parts[i])

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"plumbline/fixtures"
@@ -19,8 +20,9 @@ const (
 	ResultsName = "results.json"
 )
 
-// stopTimeout bounds the wait for an engine of ours to stop.
-const stopTimeout = 10 * time.Second
+// stopTimeout bounds the wait for an engine of ours to stop. One that was started as a process or a container has a grace of
+// its own within it.
+const stopTimeout = 30 * time.Second
 
 // Close ends the run: it asks the engine once more, writes the record's last lines, builds the document from the
 // record and stops the engine. Interrupted names what cut the run short, "" when nothing is known to have; unsent is then
@@ -31,20 +33,25 @@ func (s *Session) Close(ctx context.Context, interrupted, unsent string) (*strat
 	if interrupted == "" && s.cut {
 		interrupted = "the run was told to end before this request, by its time-out or by another failure"
 	}
+	var errs []error
+	if s.engine != nil {
+		if died := s.engine.Died(); died != nil {
+			errs = append(errs, died)
+			if first, _, _ := strings.Cut(died.Error(), "\n"); interrupted == "" {
+				interrupted = first
+			}
+		}
+	}
 	if interrupted != "" {
 		unsent = interrupted
-	}
-	var errs []error
-	if s.journal != nil {
-		errs = append(errs, s.endRecord(ctx, interrupted, unsent))
 	}
 	if s.client != nil {
 		s.client.Close()
 	}
-	if s.engine != nil {
-		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
-		defer cancel()
-		errs = append(errs, s.engine.Stop(stop))
+	after, exit, err := s.leaveEngine(ctx)
+	errs = append(errs, err)
+	if s.journal != nil {
+		errs = append(errs, s.endRecord(interrupted, unsent, after, exit))
 	}
 	if s.journal == nil {
 		return nil, errors.Join(errs...)
@@ -60,7 +67,25 @@ func (s *Session) Close(ctx context.Context, interrupted, unsent string) (*strat
 // Unfinished says whether the run was opened and not closed.
 func (s *Session) Unfinished() bool { return s.journal != nil && !s.closed }
 
-func (s *Session) endRecord(ctx context.Context, interrupted, unsent string) error {
+// leaveEngine asks the engine once more and stops it, if it is ours. An engine that is gone by now has told all that it will:
+// the document says that it was not asked again.
+func (s *Session) leaveEngine(ctx context.Context) (*fixtures.After, *fixtures.EngineExit, error) {
+	if s.engine == nil {
+		return nil, nil, nil
+	}
+	var told *fixtures.After
+	if s.journal != nil && s.header.Refusal == "" {
+		if after, err := engine.After(ctx, s.engine.URL(), s.auth, engine.OptionsFor(s.settings)); err == nil {
+			told = &after
+		}
+	}
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	exit, err := s.engine.Stop(stop)
+	return told, exit, err
+}
+
+func (s *Session) endRecord(interrupted, unsent string, after *fixtures.After, exit *fixtures.EngineExit) error {
 	lines := make([]fixtures.Line, 0, len(s.requests)+2)
 	if s.header.Refusal == "" {
 		for _, r := range s.requests {
@@ -68,12 +93,11 @@ func (s *Session) endRecord(ctx context.Context, interrupted, unsent string) err
 				lines = append(lines, fixtures.Line{Skip: &fixtures.Skip{ID: r.ID, Reason: unsent}})
 			}
 		}
-		// An engine that is gone by now has told all that it will: the document says that it was not asked again.
-		if after, err := engine.After(ctx, s.engine.URL(), s.auth, engine.OptionsFor(s.settings)); err == nil {
-			lines = append(lines, fixtures.Line{After: &after})
-		}
 	}
-	lines = append(lines, fixtures.Line{End: &fixtures.RunEnd{At: time.Since(s.started), Interrupted: interrupted}})
+	if after != nil {
+		lines = append(lines, fixtures.Line{After: after})
+	}
+	lines = append(lines, fixtures.Line{End: &fixtures.RunEnd{At: time.Since(s.started), Interrupted: interrupted, Engine: exit}})
 	for _, line := range lines {
 		if err := s.journal.Append(line); err != nil {
 			return err
