@@ -4,7 +4,7 @@ GO ?= go
 RACE = ./fixtures/... ./corpus ./harness/... ./mockserver/... ./reports/... ./suites/session/...
 
 .DEFAULT_GOAL := help
-.PHONY: help test unit specs check race pace fuzz corpus build clean
+.PHONY: help test unit specs check race pace fuzz corpus build image clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,11 +39,33 @@ corpus: ## build the corpus pack again; needs PLUMBLINE_TOKENIZER_DIR
 
 # The source commit, when nothing differs from it.
 COMMIT = $(shell git diff --quiet HEAD 2>/dev/null && git rev-parse HEAD)
+NAMED = -X plumbline/suites/session.commit=$(COMMIT)
 
 build: ## one binary of the suite and one of the command, in bin/
 	mkdir -p bin
-	$(GO) tool ginkgo build -ldflags '-X plumbline/suites/session.commit=$(COMMIT)' -o bin/plumbline-suite ./suites
-	$(GO) build -o bin/plumbline ./cmd/plumbline
+	$(GO) tool ginkgo build -ldflags '$(NAMED)' -o bin/plumbline-suite ./suites
+	$(GO) build -ldflags '$(NAMED)' -o bin/plumbline ./cmd/plumbline
+
+# What the images are labelled with.
+VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+DOCKER ?= docker
+IMAGE_TAG ?= dev
+# The certificate authorities of this machine, for the suite's image: the first file that is there.
+CA_BUNDLE ?= $(firstword $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem))
+LABELS = --build-arg VERSION='$(VERSION)' --build-arg COMMIT='$(COMMIT)'
+STATIC = -trimpath -ldflags '-s -w $(NAMED)'
+
+image: ## the images plumbline-mock:dev and plumbline-suite:dev, from binaries built here; no registry is asked
+	@test -n "$(CA_BUNDLE)" || { echo "no bundle of certificate authorities found here: name one with CA_BUNDLE=FILE"; exit 1; }
+	rm -rf bin/image
+	mkdir -p bin/image/root/work/out bin/image/root/tmp bin/image/root/etc/ssl/certs
+	chmod 1777 bin/image/root/tmp
+	cp -L $(CA_BUNDLE) bin/image/root/etc/ssl/certs/ca-certificates.crt
+	CGO_ENABLED=0 GOOS=linux $(GO) build $(STATIC) -o bin/image/plumbline ./cmd/plumbline
+	CGO_ENABLED=0 GOOS=linux $(GO) build $(STATIC) -o bin/image/ginkgo github.com/onsi/ginkgo/v2/ginkgo
+	CGO_ENABLED=0 GOOS=linux $(GO) test -c $(STATIC) -o bin/image/plumbline-suite.test ./suites
+	$(DOCKER) build --quiet $(LABELS) -t plumbline-mock:$(IMAGE_TAG) -f mockserver/Dockerfile .
+	$(DOCKER) build --quiet $(LABELS) -t plumbline-suite:$(IMAGE_TAG) -f suites/Dockerfile .
 
 clean: ## remove what the targets made
 	rm -rf bin out

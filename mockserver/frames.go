@@ -120,21 +120,27 @@ func streamFrames(j *job, r *reply, head completion, prefill time.Duration, due 
 	return append(list, frame{due: end, text: endMarker})
 }
 
-// withKeepAlive puts comments into every silence that would last too long.
+// withKeepAlive puts comments into every silence that would last too long. A list without any is given back as it is: it
+// may be long.
 func withKeepAlive(list []frame) []frame {
-	out := make([]frame, 0, len(list))
+	var out []frame
 	var heard time.Duration
-	for _, f := range list {
+	done := 0 // how many are in out
+	for i := range list {
+		f := &list[i]
 		for f.due-heard > keepAliveEvery {
 			heard += keepAliveEvery
-			out = append(out, frame{due: heard, text: keepAlive})
+			out = append(append(out, list[done:i]...), frame{due: heard, text: keepAlive})
+			done = i
 		}
 		if !f.silent() {
 			heard = f.due
 		}
-		out = append(out, f)
 	}
-	return out
+	if out == nil {
+		return list
+	}
+	return append(out, list[done:]...)
 }
 
 // delta is what a chunk says of a token.

@@ -23,8 +23,10 @@ const (
 
 type command struct {
 	Mock     mockCommand     `cmd:"" help:"Serve the offline engine."`
+	Health   healthCommand   `cmd:"" help:"Ask a server's /health once, for health checks."`
 	Replay   replayCommand   `cmd:"" help:"Serve recorded or scripted responses, byte for byte."`
 	Probe    probeCommand    `cmd:"" help:"Send a case to a live engine, or replay its own transcript, and judge the reply."`
+	Doctor   doctorCommand   `cmd:"" passthrough:"" help:"Look for all that a run would stumble over, before it."`
 	Report   reportCommand   `cmd:"" help:"Rebuild results.json of a run's folder from its record alone."`
 	Validate validateCommand `cmd:"" help:"Check result documents: schema and meaning."`
 }

@@ -1,6 +1,10 @@
-// Package engine holds how the engine under test is had (a live server, or the built-in mock) and what it tells of
-// itself: name, version, models, context, capacity, and token counts where it offers them. It asks before and after a
-// run, never during one; it never measures, and it never puts the mock in the place of a server that was named.
+// Package engine holds how the engine under test is had and what it tells of itself: name, version, models, context,
+// capacity, and token counts where it offers them. It is a live server, the built-in mock, or a process or a container
+// that a recipe starts for the run. It asks before and after a run, never during one; it never measures, it never puts the
+// mock in the place of a server that was named, and it pulls no image unless told to.
+//
+// Nothing is left of an engine that it started, however the program ends: the program is started once more, as the
+// engine's watchdog.
 package engine
 
 import (
@@ -17,26 +21,62 @@ import (
 
 // Engine is a server to run against.
 type Engine interface {
-	// Kind is how it is had: live, mock.
+	// Kind is how it is had.
 	Kind() string
 	// URL is its base address, without a closing slash.
 	URL() string
-	// Stop ends what this program started, and nothing else.
-	Stop(ctx context.Context) error
+	// Started is how a process or a container was started; nil for every other kind.
+	Started() *fixtures.EngineStart
+	// Ended is closed once a process or a container has ended; nil for every other kind.
+	Ended() <-chan struct{}
+	// Died says why an engine that this program started has ended although nobody stopped it; nil while it runs, and for a
+	// server of somebody else.
+	Died() error
+	// Stop ends what this program started, and nothing else, and says how a process or a container ended; nil for every
+	// other kind.
+	Stop(ctx context.Context) (*fixtures.EngineExit, error)
 }
 
 // The kinds of engine.
 const (
-	KindLive = "live"
-	KindMock = "mock"
+	KindLive      = "live"
+	KindMock      = "mock"
+	KindProcess   = "process"
+	KindContainer = "container"
 )
 
-// Start gives the engine that the settings ask for: the server at their URL, or the built-in mock when they name
-// none. A live server is not contacted here: Ask does that, and fails when it cannot be reached.
-func Start(ctx context.Context, s *settings.Settings, pack *corpus.Pack) (Engine, error) {
-	if s.URL != "" {
-		return live(s.URL), nil
+// Kind is the kind of engine that the settings ask for.
+func Kind(s *settings.Settings) string {
+	if _, form, started := s.Started(); started {
+		return string(form)
 	}
+	return s.EngineName()
+}
+
+// Run is what an engine must know of the run that it is had for.
+type Run struct {
+	// ID is the run's id: containers are labelled with it.
+	ID string
+	// Dir is the run's folder: the log of a started engine goes there.
+	Dir string
+	// Pack is the corpus that the built-in mock answers.
+	Pack *corpus.Pack
+}
+
+// Start gives the engine that the settings ask for. A live server is not contacted here: Ask does that, and fails when it
+// cannot be reached. A process or a container has answered a first request when Start returns; an error of theirs is a
+// *StartError, and then nothing of it is left but its log. ctx bounds the start alone: only Stop ends the engine.
+func Start(ctx context.Context, s *settings.Settings, run Run) (Engine, error) {
+	switch name := s.EngineName(); name {
+	case settings.EngineLive:
+		return live(s.URL), nil
+	case settings.EngineMock:
+		return startMock(context.WithoutCancel(ctx), s, run.Pack)
+	}
+	return startFromRecipe(ctx, s, run)
+}
+
+func startMock(ctx context.Context, s *settings.Settings, pack *corpus.Pack) (Engine, error) {
 	pace, err := mockserver.ParsePace(s.MockPace)
 	if err != nil {
 		return nil, fmt.Errorf("start mock engine: mock-pace: %w", err)
@@ -61,15 +101,23 @@ func Start(ctx context.Context, s *settings.Settings, pack *corpus.Pack) (Engine
 
 type live string
 
-func (live) Kind() string               { return KindLive }
-func (l live) URL() string              { return string(l) }
-func (live) Stop(context.Context) error { return nil }
+func (live) Kind() string                                       { return KindLive }
+func (l live) URL() string                                      { return string(l) }
+func (live) Started() *fixtures.EngineStart                     { return nil }
+func (live) Ended() <-chan struct{}                             { return nil }
+func (live) Died() error                                        { return nil }
+func (live) Stop(context.Context) (*fixtures.EngineExit, error) { return nil, nil }
 
 type mock struct{ server *mockserver.Server }
 
-func (mock) Kind() string                     { return KindMock }
-func (m mock) URL() string                    { return m.server.URL() }
-func (m mock) Stop(ctx context.Context) error { return m.server.Close(ctx) }
+func (mock) Kind() string                   { return KindMock }
+func (m mock) URL() string                  { return m.server.URL() }
+func (mock) Started() *fixtures.EngineStart { return nil }
+func (mock) Ended() <-chan struct{}         { return nil }
+func (mock) Died() error                    { return nil }
+func (m mock) Stop(ctx context.Context) (*fixtures.EngineExit, error) {
+	return nil, m.server.Close(ctx)
+}
 
 // Options bound the questions to an engine. Zero fields take the defaults named with them.
 type Options struct {
@@ -115,6 +163,7 @@ func Authorize(key settings.Secret) http.Header {
 func Describe(ctx context.Context, e Engine, header http.Header, opts Options) (fixtures.EngineFacts, error) {
 	facts, err := Ask(ctx, e.URL(), header, opts)
 	facts.Kind = e.Kind()
-	facts.Started = e.Kind() == KindMock
+	facts.Started = e.Kind() != KindLive
+	facts.Start = e.Started()
 	return facts, err
 }

@@ -11,23 +11,27 @@ import (
 
 func resolved(t *testing.T, args ...string) *settings.Settings {
 	t.Helper()
-	fs := flag.NewFlagSet("suite", flag.ContinueOnError)
-	l := settings.Register(fs)
-	if err := fs.Parse(args); err != nil {
-		t.Fatal(err)
-	}
-	s, err := l.Resolve([]string{"TEST_ENGINE_KEY=k"}, t.TempDir())
+	s, err := settingsOf(t.TempDir(), args...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
+func settingsOf(base string, args ...string) (*settings.Settings, error) {
+	fs := flag.NewFlagSet("suite", flag.ContinueOnError)
+	l := settings.Register(fs)
+	if err := fs.Parse(args); err != nil {
+		return nil, err
+	}
+	return l.Resolve([]string{"TEST_ENGINE_KEY=k"}, base)
+}
+
 func TestWithoutAnAddressTheMockIsStartedAndTellsItself(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv("TEST_ENGINE_KEY", "k")
 	s := resolved(t, "--server-capacity=3", "--model=some-model", "--credential-env=TEST_ENGINE_KEY")
-	e, err := Start(t.Context(), s, nil)
+	e, err := Start(t.Context(), s, Run{})
 	g.Expect(err).NotTo(HaveOccurred())
 	defer e.Stop(t.Context())
 	g.Expect(e.Kind()).To(Equal(KindMock))
@@ -48,13 +52,14 @@ func TestWithoutAnAddressTheMockIsStartedAndTellsItself(t *testing.T) {
 	g.Expect(facts.CanTokenize).To(BeTrue())
 	g.Expect(ResolveModel(facts, s.Model)).To(Equal("some-model"))
 
-	g.Expect(e.Stop(t.Context())).To(Succeed())
+	_, err = e.Stop(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
 	_, err = Ask(t.Context(), e.URL(), nil, quick)
 	g.Expect(problem(err)).To(Equal(Unreachable))
 }
 
 func TestAnUnknownPaceIsRefusedWithTheKnownOnes(t *testing.T) {
-	_, err := Start(t.Context(), resolved(t, "--mock-pace=abacus"), nil)
+	_, err := Start(t.Context(), resolved(t, "--mock-pace=abacus"), Run{})
 	NewWithT(t).Expect(err).To(MatchError(And(ContainSubstring(`"abacus"`), ContainSubstring("fast"))))
 }
 
@@ -63,7 +68,7 @@ func TestANamedServerIsNeverReplacedByTheMock(t *testing.T) {
 	gone := always(t, 200, nil, "")
 	gone.Close()
 	s := resolved(t, "--url="+gone.URL+"/")
-	e, err := Start(t.Context(), s, nil)
+	e, err := Start(t.Context(), s, Run{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(e.Kind()).To(Equal(KindLive))
 	g.Expect(e.URL()).To(Equal(gone.URL))
@@ -71,5 +76,7 @@ func TestANamedServerIsNeverReplacedByTheMock(t *testing.T) {
 	g.Expect(problem(err)).To(Equal(Unreachable))
 	g.Expect(facts.Kind).To(Equal(KindLive))
 	g.Expect(facts.Started).To(BeFalse())
-	g.Expect(e.Stop(t.Context())).To(Succeed())
+	g.Expect(e.Died()).NotTo(HaveOccurred())
+	_, err = e.Stop(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
 }

@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -27,26 +28,17 @@ func (m *machine) amdSMI(ctx context.Context) (cards, error) {
 }
 
 func parseAMDSMI(out []byte) (cards, error) {
-	if !gjson.ValidBytes(out) {
-		return cards{}, fmt.Errorf("read its answer: want JSON")
-	}
-	list := gjson.ParseBytes(out)
-	if inner := list.Get("gpu_data"); inner.Exists() {
-		list = inner
-	}
-	if !list.IsArray() {
-		return cards{}, fmt.Errorf("read its answer: want a list of cards")
+	list, err := amdCards(out)
+	if err != nil {
+		return cards{}, err
 	}
 	var c cards
-	for i, card := range list.Array() {
+	for i, card := range list {
 		name := card.Get("asic.market_name").String()
 		if name == "" || name == "N/A" {
 			continue
 		}
-		g := fixtures.GPU{DeviceIndex: i, Name: name}
-		if n := card.Get("gpu"); n.Type == gjson.Number {
-			g.DeviceIndex = int(n.Int())
-		}
+		g := fixtures.GPU{DeviceIndex: amdIndex(card, i), Name: name}
 		if size, unit := quantity(card.Get("vram.size")); size > 0 && size < 1<<40 && (unit == "MB" || unit == "MiB") {
 			g.MemoryBytes, g.MemoryKind = int64(size)<<20, memoryDedicated // the tool writes MB and means MiB
 		}
@@ -61,6 +53,29 @@ func parseAMDSMI(out []byte) (cards, error) {
 		}
 	}
 	return c, nil
+}
+
+// amdCards is the list with one object a card.
+func amdCards(out []byte) ([]gjson.Result, error) {
+	if !gjson.ValidBytes(out) {
+		return nil, fmt.Errorf("read its answer: want JSON")
+	}
+	list := gjson.ParseBytes(out)
+	if inner := list.Get("gpu_data"); inner.Exists() {
+		list = inner
+	}
+	if !list.IsArray() {
+		return nil, fmt.Errorf("read its answer: want a list of cards")
+	}
+	return list.Array(), nil
+}
+
+// amdIndex is a card's own index, or its place in the list.
+func amdIndex(card gjson.Result, place int) int {
+	if n := card.Get("gpu"); n.Type == gjson.Number {
+		return int(n.Int())
+	}
+	return place
 }
 
 // quantity reads {"value": 24560, "unit": "MB"} or "24560 MB"; "N/A" is zero.
@@ -91,39 +106,43 @@ func (m *machine) rocmSMI(ctx context.Context) (cards, error) {
 }
 
 func parseROCmSMI(out []byte) (cards, error) {
-	if !gjson.ValidBytes(out) || !gjson.ParseBytes(out).IsObject() {
-		return cards{}, fmt.Errorf("read its answer: want a JSON object")
+	byIndex, driver, err := rocmCards(out)
+	if err != nil {
+		return cards{}, err
 	}
-	var c cards
-	byIndex := map[int]fixtures.GPU{}
+	c := cards{drivers: once(driverName, driver)}
+	for _, index := range slices.Sorted(maps.Keys(byIndex)) {
+		values := byIndex[index]
+		g := fixtures.GPU{DeviceIndex: index, Name: values["card series"], PowerLimitW: watts(values["max graphics package power (w)"])}
+		if n, err := strconv.ParseInt(values["vram total memory (b)"], 10, 64); err == nil && n > 0 {
+			g.MemoryBytes, g.MemoryKind = n, memoryDedicated
+		}
+		c.gpus = append(c.gpus, g)
+	}
+	return c, nil
+}
+
+// rocmCards are the values of each card by its index, keys in lower case, and the first version of a driver told.
+func rocmCards(out []byte) (byIndex map[int]map[string]string, driver string, err error) {
+	if !gjson.ValidBytes(out) || !gjson.ParseBytes(out).IsObject() {
+		return nil, "", fmt.Errorf("read its answer: want a JSON object")
+	}
+	byIndex = map[int]map[string]string{}
 	gjson.ParseBytes(out).ForEach(func(key, card gjson.Result) bool {
 		values := map[string]string{}
 		card.ForEach(func(k, v gjson.Result) bool {
 			values[strings.ToLower(k.String())] = v.String()
 			return true
 		})
-		if c.drivers == nil {
-			c.drivers = once(driverName, values["driver version"])
+		driver = cmp.Or(driver, values["driver version"])
+		if found := cardKey.FindStringSubmatch(key.String()); found != nil {
+			if index, err := strconv.Atoi(found[1]); err == nil {
+				byIndex[index] = values
+			}
 		}
-		found := cardKey.FindStringSubmatch(key.String())
-		if found == nil {
-			return true
-		}
-		index, err := strconv.Atoi(found[1])
-		if err != nil {
-			return true
-		}
-		g := fixtures.GPU{DeviceIndex: index, Name: values["card series"], PowerLimitW: watts(values["max graphics package power (w)"])}
-		if n, err := strconv.ParseInt(values["vram total memory (b)"], 10, 64); err == nil && n > 0 {
-			g.MemoryBytes, g.MemoryKind = n, memoryDedicated
-		}
-		byIndex[index] = g
 		return true
 	})
-	for _, index := range slices.Sorted(maps.Keys(byIndex)) {
-		c.gpus = append(c.gpus, byIndex[index])
-	}
-	return c, nil
+	return byIndex, driver, nil
 }
 
 // rocm is the version of the installed ROCm, which it keeps in a file, with the build after a dash.

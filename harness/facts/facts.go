@@ -7,6 +7,7 @@ import (
 	"context"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 
 	"plumbline/fixtures"
@@ -22,9 +23,18 @@ type Options struct {
 	ModelPath string
 	// SkipModelHash leaves all model files unread.
 	SkipModelHash bool
+	// DigestCache, when not "", is a file that keeps digests from one run to the next (see DigestCachePath). A digest in
+	// it is taken only for a file whose device, inode, size and times are those it had when it was read.
+	DigestCache string
+	// Glance leaves the content of model files unread but for a digest that the cache holds already. A file that can be
+	// opened then has NotReadYet in the place of its digest.
+	Glance bool
 	// Progress, when not nil, is told of each file how many of its bytes have been read, from one goroutine.
 	Progress func(path string, done, total int64)
 }
+
+// NotReadYet stands in the place of a digest that only a reading of the whole file can give.
+const NotReadYet = "not read yet"
 
 // Host reads the facts of this machine. It returns early, with reasons, when ctx ends.
 func Host(ctx context.Context, opts Options) fixtures.HostFacts {
@@ -58,13 +68,18 @@ func (m *machine) host(ctx context.Context, opts Options) fixtures.HostFacts {
 		Runtime:    []fixtures.NameVersion{},
 		ModelFiles: []fixtures.ModelFile{},
 	}
-	f.CPU = m.cpu(why)
-	f.RAMBytes = m.ram(why)
+	f.CPU, f.LogicalCPUs = m.cpu(why)
+	f.CPUQuota = m.cpuQuota()
+	f.RAMBytes, f.RAMLimitBytes = m.ram(why)
 	f.OSName, f.OSVersion = m.system(why)
+	f.Kernel = m.kernel(why)
 	m.accelerators(ctx, &f, why)
 	files := m.chooseFiles(opts, f.EngineHere, why)
 	f.Storage = m.storage(readable(files), why)
-	f.ModelFiles = append(f.ModelFiles, m.hash(ctx, files, opts, why)...)
+	identified := m.hash(ctx, files, opts, why)
+	f.ModelFiles = append(f.ModelFiles, identified...)
+	unread := func(file fixtures.ModelFile) bool { return file.SHA256 == "" }
+	f.NamedFileUnread = !opts.SkipModelHash && len(files) > 0 && (len(identified) == 0 || slices.ContainsFunc(identified, unread))
 	f.Reasons = why
 	return f
 }

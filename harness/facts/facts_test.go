@@ -7,6 +7,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
 
 	"plumbline/fixtures"
 )
@@ -15,7 +16,8 @@ func TestAMachineIsReadWhole(t *testing.T) {
 	g := NewWithT(t)
 	root := tree(t, map[string]string{
 		"proc/cpuinfo": string(testdata(t, "cpuinfo_x86.txt")), "proc/meminfo": "MemFree: 1 kB\nMemTotal:       115322116 kB\n",
-		"etc/os-release": string(testdata(t, "os-release")), "proc/sys/kernel/osrelease": "6.18.55\n",
+		"etc/os-release": string(testdata(t, "os-release")), "proc/sys/kernel/osrelease": "6.18.55\n", "proc/sys/kernel/ostype": "Linux\n",
+		"proc/sys/kernel/version": "#1 SMP PREEMPT_DYNAMIC Thu Jan  1 00:00:00 UTC 2026\n", "proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "250000 100000\n",
 	})
 	m := newMachine(root, tools{"nvidia-smi --query-gpu": testdata(t, "nvidia_query.csv"), "nvidia-smi": testdata(t, "nvidia_table.txt")}.run)
 	f := m.host(t.Context(), Options{EngineURL: "http://127.0.0.1:8080"})
@@ -30,6 +32,10 @@ func TestAMachineIsReadWhole(t *testing.T) {
 	g.Expect(f.RAMBytes).To(Equal(int64(115322116 * 1024)))
 	g.Expect(f.OSName).To(Equal(`NixOS 26.05 ("Yarara")`))
 	g.Expect(f.OSVersion).To(Equal("6.18.55"))
+	g.Expect(f.Kernel).To(Equal("Linux 6.18.55 #1 SMP PREEMPT_DYNAMIC Thu Jan  1 00:00:00 UTC 2026"))
+	g.Expect(f.LogicalCPUs).To(Equal(1))
+	g.Expect(f.CPUQuota).To(HaveValue(Equal(2.5)))
+	g.Expect(f.RAMLimitBytes).To(BeZero())
 	g.Expect(f.EngineHere).To(BeTrue())
 	g.Expect(f.ModelFiles).To(BeEmpty())
 	g.Expect(f.Reasons).To(And(HaveLen(3), HaveKey("storage"), HaveKey("model_files"), HaveKey("gpus.1.power_limit_w")))
@@ -42,7 +48,7 @@ func TestABareMachineGivesReasonsAndNoInventions(t *testing.T) {
 	f.Reasons = nil
 	g.Expect(f).To(Equal(fixtures.HostFacts{GPUs: []fixtures.GPU{}, Drivers: []fixtures.NameVersion{}, Runtime: []fixtures.NameVersion{},
 		ModelFiles: []fixtures.ModelFile{}}))
-	for _, field := range []string{"gpus", "cpu", "ram_bytes", "storage", "os_name", "os_version", "drivers", "runtime", "model_files"} {
+	for _, field := range []string{"gpus", "cpu", "ram_bytes", "storage", "os_name", "os_version", "kernel", "logical_cpus", "drivers", "runtime", "model_files"} {
 		g.Expect(why).To(HaveKey(field))
 	}
 	g.Expect(why["gpus"]).To(ContainSubstring("nvidia-smi, amd-smi, rocm-smi"))
@@ -115,7 +121,8 @@ func TestTheCPUOfABoardIsNamedByItsModel(t *testing.T) {
 	g := NewWithT(t)
 	read := func(text string) (string, reasons) {
 		why := reasons{}
-		return newMachine(tree(t, map[string]string{"proc/cpuinfo": text}), nil).cpu(why), why
+		name, _ := newMachine(tree(t, map[string]string{"proc/cpuinfo": text}), nil).cpu(why)
+		return name, why
 	}
 	name, _ := read(string(testdata(t, "cpuinfo_arm.txt")))
 	g.Expect(name).To(Equal("Raspberry Pi 5 Model B Rev 1.0"))
@@ -139,14 +146,44 @@ func TestAControlGroupsLimitIsNotedBesideTheMemory(t *testing.T) {
 			g := NewWithT(t)
 			c.files["proc/meminfo"] = "MemTotal: 100 kB\n"
 			m := newMachine(tree(t, c.files), nil)
-			g.Expect(m.cgroupLimit()).To(Equal(c.want))
+			g.Expect(m.memoryLimit()).To(Equal(c.want))
 			why := reasons{}
-			g.Expect(m.ram(why)).To(Equal(int64(102400)))
+			total, limit := m.ram(why)
+			g.Expect(total).To(Equal(int64(102400)))
+			g.Expect(limit).To(Equal(c.want))
 			if c.want > 0 {
 				g.Expect(why["ram_bytes"]).To(ContainSubstring("bytes"))
 			} else {
 				g.Expect(why).To(BeEmpty())
 			}
+		})
+	}
+}
+
+func TestALimitAboveTheWholeMemoryIsNone(t *testing.T) {
+	g := NewWithT(t)
+	m := newMachine(tree(t, map[string]string{"proc/meminfo": "MemTotal: 100 kB\n", "proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "102400"}), nil)
+	why := reasons{}
+	total, limit := m.ram(why)
+	g.Expect(total).To(Equal(int64(102400)))
+	g.Expect(limit).To(BeZero())
+	g.Expect(why).To(BeEmpty())
+}
+
+func TestTheTightestQuotaOfTheControlGroupsCounts(t *testing.T) {
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  any
+	}{
+		"version 2": {map[string]string{"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/cpu.max": "150000 100000", "sys/fs/cgroup/a/b/cpu.max": "max 100000"}, HaveValue(Equal(1.5))},
+		"version 1": {map[string]string{"proc/self/cgroup": "3:cpu,cpuacct:/x\n", "sys/fs/cgroup/cpu/x/cpu.cfs_quota_us": "50000",
+			"sys/fs/cgroup/cpu/x/cpu.cfs_period_us": "100000", "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1", "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000"}, HaveValue(Equal(0.5))},
+		"no limit": {map[string]string{"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "max 100000"}, BeNil()},
+		"nonsense": {map[string]string{"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "7 0"}, BeNil()},
+		"no files": {map[string]string{}, BeNil()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(newMachine(tree(t, c.files), nil).cpuQuota()).To(c.want.(types.GomegaMatcher))
 		})
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"plumbline/fixtures"
 )
@@ -60,13 +59,7 @@ func (m *machine) accelerators(ctx context.Context, f *fixtures.HostFacts, why r
 			why.add(fmt.Sprintf("gpus.%d.power_limit_w", i), "the vendor's tool tells none")
 		}
 	}
-	problem := strings.Join(failed, "; ")
-	if problem == "" {
-		problem = "no vendor's tool is installed here (" + strings.Join(missing, ", ") + ")"
-		if len(answered) > 0 {
-			problem = "none seen by " + strings.Join(answered, ", ")
-		}
-	}
+	problem := noCards(answered, missing, failed)
 	for name, empty := range map[string]bool{"gpus": len(f.GPUs) == 0, "drivers": len(f.Drivers) == 0, "runtime": len(f.Runtime) == 0} {
 		if empty {
 			why.add(name, problem)

@@ -10,7 +10,7 @@ import (
 )
 
 // testdata is one of the captured outputs, written after the public documentation of the tools.
-func testdata(t *testing.T, name string) []byte {
+func testdata(t testing.TB, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {

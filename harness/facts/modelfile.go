@@ -120,12 +120,13 @@ func (m *machine) hash(ctx context.Context, files []chosenFile, opts Options, wh
 		why.add(field, "not read, as --skip-model-hash asks")
 		return nil
 	}
+	cache := openDigests(opts.DigestCache)
 	out := make([]fixtures.ModelFile, len(files))
 	faults := make([]error, len(files))
 	for i, f := range files {
 		out[i].Path, faults[i] = f.path, f.err
 		if f.err == nil {
-			out[i], faults[i] = HashFile(ctx, f.path, opts.Progress)
+			out[i], faults[i] = digest(ctx, f.path, cache, opts, why)
 		}
 		if faults[i] == nil {
 			var err error
@@ -146,6 +147,61 @@ func (m *machine) hash(ctx context.Context, files []chosenFile, opts Options, wh
 		return nil
 	}
 	return out
+}
+
+// digest takes a file's digest from the cache, or reads the file and keeps its digest there.
+func digest(ctx context.Context, path string, cache *digestCache, opts Options, why reasons) (fixtures.ModelFile, error) {
+	before, known := identity(path)
+	if known {
+		if sum, ok := cache.find(path, before); ok {
+			if opts.Progress != nil {
+				opts.Progress(path, before.Bytes, before.Bytes)
+			}
+			return fixtures.ModelFile{Path: path, Bytes: before.Bytes, SHA256: sum, Cached: true}, nil
+		}
+	}
+	if opts.Glance {
+		return glance(path)
+	}
+	file, err := HashFile(ctx, path, opts.Progress)
+	if err != nil || !known {
+		return file, err
+	}
+	if after, ok := identity(path); ok && after == before { // else it changed while it was read, and is no file to remember
+		if err := cache.keep(path, before, file.SHA256); err != nil {
+			why.add("digest_cache", err.Error())
+		}
+	}
+	return file, nil
+}
+
+// identity is a file's as it is now.
+func identity(path string) (fileIdentity, bool) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return fileIdentity{}, false
+	}
+	return identify(info)
+}
+
+// glance opens a file and reads its first bytes, to see that it can be read.
+func glance(path string) (fixtures.ModelFile, error) {
+	out := fixtures.ModelFile{Path: path}
+	f, err := os.Open(path)
+	if err != nil {
+		return out, fmt.Errorf("open model file %q: %w", path, cause(err))
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err == nil {
+		out.Bytes = info.Size()
+		_, err = f.Read(make([]byte, 1))
+	}
+	if err != nil && err != io.EOF {
+		return out, fmt.Errorf("read model file %q: %w", path, cause(err))
+	}
+	out.SHA256 = NotReadYet
+	return out, nil
 }
 
 const (

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -36,51 +37,71 @@ func (m *machine) nvidia(ctx context.Context) (cards, error) {
 	return c, nil
 }
 
-// parseNvidia reads the query's table by its header, so that neither order nor further columns matter. A value that a
-// card does not have is written [N/A], or [Not Supported] by older drivers.
 func parseNvidia(out []byte) (cards, error) {
+	rows, err := readTable(out, nvidiaQuery)
+	if err != nil {
+		return cards{}, err
+	}
+	var c cards
+	for i, row := range rows {
+		g := fixtures.GPU{DeviceIndex: row.index(i), Name: row["name"]}
+		if mib, err := strconv.ParseInt(row["memory.total"], 10, 64); err == nil && mib > 0 && mib < 1<<40 {
+			g.MemoryBytes, g.MemoryKind = mib<<20, memoryDedicated
+		}
+		g.PowerLimitW = watts(row["power.limit"])
+		c.gpus = append(c.gpus, g)
+		if c.drivers == nil {
+			c.drivers = once(driverName, row["driver_version"])
+		}
+	}
+	return c, nil
+}
+
+// tableRow is one card's values by the name of their column; a value that the card does not have is absent.
+type tableRow map[string]string
+
+// index is the card's own index, or its place in the table.
+func (r tableRow) index(place int) int {
+	if n, err := strconv.Atoi(r["index"]); err == nil {
+		return n
+	}
+	return place
+}
+
+// readTable reads a query's table by its header, so that neither order nor further columns matter. A value that a card
+// does not have is written [N/A], or [Not Supported] by older drivers.
+func readTable(out []byte, query string) ([]tableRow, error) {
 	r := csv.NewReader(bytes.NewReader(out))
 	r.TrimLeadingSpace = true
 	r.FieldsPerRecord = -1
 	r.LazyQuotes = true
 	rows, err := r.ReadAll()
 	if err != nil {
-		return cards{}, fmt.Errorf("read its table: %w", err)
+		return nil, fmt.Errorf("read its table: %w", err)
 	}
 	if len(rows) == 0 {
-		return cards{}, fmt.Errorf("read its table: want a header, received nothing")
+		return nil, fmt.Errorf("read its table: want a header, received nothing")
 	}
-	column := map[string]int{}
+	titles := make([]string, len(rows[0]))
 	for i, title := range rows[0] {
 		name, _, _ := strings.Cut(title, " [")
-		column[strings.TrimSpace(name)] = i
+		titles[i] = strings.TrimSpace(name)
 	}
-	if _, ok := column["name"]; !ok {
-		return cards{}, fmt.Errorf("read its table: want the columns %s, received %q", nvidiaQuery, strings.Join(rows[0], ","))
+	// The second column: the first, an index, would do as well, but another tool's table may have one too.
+	if wanted := strings.Split(query, ",")[1]; !slices.Contains(titles, wanted) {
+		return nil, fmt.Errorf("read its table: want the columns %s, received %q", query, strings.Join(rows[0], ","))
 	}
-	var c cards
-	for i, row := range rows[1:] {
-		cell := func(name string) string {
-			at, ok := column[name]
-			if !ok || at >= len(row) || strings.HasPrefix(row[at], "[") {
-				return ""
+	table := make([]tableRow, 0, len(rows)-1)
+	for _, cells := range rows[1:] {
+		row := tableRow{}
+		for i, cell := range cells[:min(len(cells), len(titles))] {
+			if cell = strings.TrimSpace(cell); cell != "" && !strings.HasPrefix(cell, "[") {
+				row[titles[i]] = cell
 			}
-			return strings.TrimSpace(row[at])
 		}
-		g := fixtures.GPU{DeviceIndex: i, Name: cell("name")}
-		if n, err := strconv.Atoi(cell("index")); err == nil {
-			g.DeviceIndex = n
-		}
-		if mib, err := strconv.ParseInt(cell("memory.total"), 10, 64); err == nil && mib > 0 && mib < 1<<40 {
-			g.MemoryBytes, g.MemoryKind = mib<<20, memoryDedicated
-		}
-		g.PowerLimitW = watts(cell("power.limit"))
-		c.gpus = append(c.gpus, g)
-		if c.drivers == nil {
-			c.drivers = once(driverName, cell("driver_version"))
-		}
+		table = append(table, row)
 	}
-	return c, nil
+	return table, nil
 }
 
 // watts is a power above zero, or nil.

@@ -18,20 +18,30 @@ func (m *machine) read(path string) (string, error) {
 	return strings.TrimSpace(string(data)), err
 }
 
-// cpu is the processor's model. x86 names it "model name"; ARM kernels often name the board alone, under "Model".
-func (m *machine) cpu(why reasons) string {
+// cpu is the processor's model, and how many logical processors there are. x86 names the model "model name"; ARM
+// kernels often name the board alone, under "Model". All but s390 begin each logical processor's lines with "processor".
+func (m *machine) cpu(why reasons) (model string, logical int) {
 	text, err := m.read("proc/cpuinfo")
 	if err != nil {
 		why.add("cpu", linuxOnly)
-		return ""
+		why.add("logical_cpus", linuxOnly)
+		return "", 0
+	}
+	for line := range strings.Lines(text) {
+		if key, _, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "processor" {
+			logical++
+		}
+	}
+	if logical == 0 {
+		why.add("logical_cpus", "/proc/cpuinfo does not list the processors")
 	}
 	for _, key := range []string{"model name", "cpu model", "cpu", "Model", "Hardware"} {
 		if v := field(text, key); v != "" {
-			return v
+			return v, logical
 		}
 	}
 	why.add("cpu", "/proc/cpuinfo does not name the processor")
-	return ""
+	return "", logical
 }
 
 // field is the first value of "key : value" lines under a key.
@@ -47,60 +57,26 @@ func field(text, key string) string {
 	return ""
 }
 
-// ram is the machine's memory in bytes. A control group's limit on this program is noted beside it: it holds for an
-// engine in the same container, and not for one outside.
-func (m *machine) ram(why reasons) int64 {
+// ram is the machine's memory in bytes, and the limit that a control group sets this program where that is less. The
+// limit is noted beside the memory too: it holds for an engine in the same container, and not for one outside.
+func (m *machine) ram(why reasons) (total, limit int64) {
 	text, err := m.read("proc/meminfo")
 	if err != nil {
 		why.add("ram_bytes", linuxOnly)
-		return 0
+		return 0, 0
 	}
 	number, _ := strings.CutSuffix(field(text, "MemTotal"), " kB")
 	kib, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || kib <= 0 || kib > 1<<50 {
 		why.add("ram_bytes", "/proc/meminfo does not tell MemTotal in kB")
-		return 0
+		return 0, 0
 	}
-	total := kib << 10
-	if limit := m.cgroupLimit(); limit > 0 && limit < total {
-		why.add("ram_bytes", fmt.Sprintf("this is the whole machine's memory; a control group limits this program to %d bytes", limit))
+	total = kib << 10
+	if limit = m.memoryLimit(); limit == 0 || limit >= total {
+		return total, 0
 	}
-	return total
-}
-
-// cgroupLimit is the smallest memory limit of the control groups that this process is in, 0 for none. Each group up
-// to the root counts. (Linux Documentation/admin-guide/cgroup-v2.rst, memory.max; cgroup-v1/memory.rst,
-// memory.limit_in_bytes.)
-func (m *machine) cgroupLimit() int64 {
-	text, err := m.read("proc/self/cgroup")
-	if err != nil {
-		return 0
-	}
-	smallest := int64(0)
-	for line := range strings.Lines(text) {
-		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(parts) != 3 {
-			continue
-		}
-		base, file := "sys/fs/cgroup", "memory.max"
-		if parts[0] != "0" {
-			if parts[1] != "memory" {
-				continue
-			}
-			base, file = "sys/fs/cgroup/memory", "memory.limit_in_bytes"
-		}
-		for dir := filepath.Clean("/" + parts[2]); ; dir = filepath.Dir(dir) {
-			if text, err := m.read(filepath.Join(base, dir, file)); err == nil {
-				if n, err := strconv.ParseInt(text, 10, 64); err == nil && n > 0 && (smallest == 0 || n < smallest) {
-					smallest = n
-				}
-			}
-			if dir == "/" {
-				break
-			}
-		}
-	}
-	return smallest
+	why.add("ram_bytes", fmt.Sprintf("this is the whole machine's memory; a control group limits this program to %d bytes", limit))
+	return total, limit
 }
 
 // system is the operating system's name with its version, and the kernel's version.
@@ -119,6 +95,21 @@ func (m *machine) system(why reasons) (name, kernel string) {
 		why.add("os_version", linuxOnly)
 	}
 	return name, kernel
+}
+
+// kernel is the kernel's name, release and build, such as "Linux 6.18.55 #1 SMP PREEMPT_DYNAMIC Mon …": the same
+// release comes in builds that schedule differently. (Linux Documentation/admin-guide/sysctl/kernel.rst.)
+func (m *machine) kernel(why reasons) string {
+	var parts []string
+	for _, name := range []string{"ostype", "osrelease", "version"} {
+		if text, err := m.read(filepath.Join("proc/sys/kernel", name)); err == nil && text != "" {
+			parts = append(parts, text)
+		}
+	}
+	if len(parts) == 0 {
+		why.add("kernel", linuxOnly)
+	}
+	return strings.Join(parts, " ")
 }
 
 // prettyName reads PRETTY_NAME from an os-release file: assignments as of a shell, quoted or not.

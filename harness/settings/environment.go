@@ -29,12 +29,15 @@ func (env environment) settings() map[string]origin {
 		}
 		texts := []string{text}
 		if f.list {
-			texts = splitList(text)
+			texts = splitList(f, text)
 		}
 		found[f.flag] = origin{source: FromEnvironment, where: string(FromEnvironment), texts: texts}
 	}
 	return found
 }
+
+// NoDocker is the variable with which this project's tests are told that there is no Docker. It is no setting.
+const NoDocker = EnvPrefix + "NO_DOCKER"
 
 // strangers are faults for the PLUMBLINE_ variables that are no settings. The variable that holds the key may be
 // called as its owner likes, so that one is let through.
@@ -42,7 +45,7 @@ func (env environment) strangers(keyHolder string) []error {
 	var faults []error
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		known := slices.ContainsFunc(fields, func(f field) bool { return f.env == name })
-		if strings.HasPrefix(name, EnvPrefix) && !known && name != keyHolder {
+		if strings.HasPrefix(name, EnvPrefix) && !known && name != keyHolder && name != NoDocker {
 			faults = append(faults, unknown(name, env[name], string(FromEnvironment), names(asEnv)))
 		}
 	}

@@ -16,6 +16,8 @@ const (
 	kindPath
 	kindNameOrFile
 	kindVariable
+	kindProgram
+	kindWord
 	kindBool
 	kindInt
 	kindBytes
@@ -80,6 +82,10 @@ func kindOf(t reflect.Type, tag string) kind {
 		return kindNameOrFile
 	case tag == "variable":
 		return kindVariable
+	case tag == "program":
+		return kindProgram
+	case tag == "word":
+		return kindWord
 	case tag == "bytes":
 		return kindBytes
 	case t == reflect.TypeFor[time.Duration]():

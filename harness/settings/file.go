@@ -102,7 +102,7 @@ func nodeTexts(f field, n *yaml.Node) ([]string, string) {
 	case n.Kind == yaml.ScalarNode && n.Tag == "!!null":
 		return nil, "there is no value: leave the setting out, or give it a value"
 	case n.Kind == yaml.ScalarNode && f.list:
-		return splitList(n.Value), ""
+		return splitList(f, n.Value), ""
 	case n.Kind == yaml.ScalarNode:
 		return []string{n.Value}, ""
 	case n.Kind == yaml.SequenceNode && f.list && len(n.Content) > 0:

@@ -22,9 +22,12 @@ type rawFlag struct {
 
 // Set implements flag.Value.
 func (r *rawFlag) Set(text string) error {
-	if r.f.list {
-		r.texts = append(r.texts, splitList(text)...)
-	} else {
+	switch {
+	case r.f.kind == kindWord:
+		r.texts = append(r.texts, text)
+	case r.f.list:
+		r.texts = append(r.texts, splitList(r.f, text)...)
+	default:
 		r.texts = []string{text}
 	}
 	return nil

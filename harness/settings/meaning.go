@@ -26,10 +26,9 @@ func (s *Settings) check(env environment) []error {
 			bad("url", "%s", problem)
 		}
 		s.URL = base
-		if s.From("mock-pace") != FromDefault {
-			bad("mock-pace", "it contradicts %s: only the built-in mock engine has a pace; leave one of them out", s.cite("url"))
-		}
 	}
+	s.checkEngine(bad)
+	faults = append(faults, s.checkEngineArgs()...)
 	if s.CredentialEnv != "" {
 		if s.CredentialFile != "" {
 			bad("credential-env", "it contradicts %s: name one place of the key", s.cite("credential-file"))

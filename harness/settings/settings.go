@@ -19,15 +19,25 @@ const EnvPrefix = "PLUMBLINE_"
 //	default  its value when nobody sets it
 //	unset    what happens when there is no value, for settings without a default
 //	enum     the values that are valid, for settings with a fixed list
-//	kind     path: resolved against the base directory; name-or-file: a name, or such a path ending in .json; bytes: a size such as 64MiB; variable: an environment
-//	         variable's name
+//	kind     path: resolved against the base directory; name-or-file: a name, or such a path ending in .json; bytes: a size
+//	         such as 64MiB; variable: an environment variable's name; program: the name of a program, or such a path with a
+//	         slash in it; word: a text as it stands, so that a list has one a flag and one a line of a variable
 //	min, max the bounds of a number
 //
 // A credential is never in it: CredentialEnv and CredentialFile say where it is, Credential reads it.
 type Settings struct {
 	Config string `flag:"config" kind:"path" help:"YAML file with further settings" unset:"no file"`
 
-	URL            string `flag:"url" help:"base address of the server under test, such as http://127.0.0.1:8080" unset:"the built-in mock engine"`
+	URL                string        `flag:"url" help:"base address of the server under test, such as http://127.0.0.1:8080" unset:"the built-in mock engine"`
+	Engine             string        `flag:"engine" help:"how the engine is had: live (the server at --url), mock (the built-in one), or started here for the run from a recipe: NAME-process or NAME-container, such as llama.cpp-process; docs/engines.md lists them" unset:"live with --url, else mock"`
+	Image              string        `flag:"image" help:"image to start the container from" unset:"the recipe's"`
+	EnginePull         bool          `flag:"engine-pull" default:"false" help:"let the image be pulled when it is not on this machine; otherwise nothing is ever pulled"`
+	EngineCommand      string        `flag:"command" kind:"program" help:"program to start the process from, by name or path" unset:"the recipe's"`
+	EngineArg          []string      `flag:"engine-arg" kind:"word" help:"one more argument for the started engine, after the recipe's; may be given several times; may hold the recipe's variables, such as {{port}}" unset:"the recipe's alone"`
+	EnginePort         int           `flag:"engine-port" min:"1" max:"65535" help:"port of this machine for the started engine" unset:"a free one"`
+	EngineStartTimeout time.Duration `flag:"engine-start-timeout" help:"longest wait until the started engine has answered its first request" unset:"the recipe's"`
+	KeepEngineLog      bool          `flag:"keep-engine-log" default:"true" help:"keep engine.log, all that the started engine wrote, in the run's folder; with false it is removed after a run in which the engine started and did not end by itself"`
+
 	Model          string `flag:"model" help:"model to ask for, by an id or alias that the server lists" unset:"the only one served"`
 	CredentialEnv  string `flag:"credential-env" kind:"variable" help:"NAME of the environment variable that holds the API key" unset:"no key is sent"`
 	CredentialFile string `flag:"credential-file" kind:"path" help:"file that holds the API key" unset:"no key is sent"`

@@ -40,7 +40,7 @@ func (s *Settings) Chosen() []string {
 
 func (s *Settings) display(f field, v reflect.Value) any {
 	o := s.origins[f.flag]
-	if (f.kind == kindPath || f.kind == kindNameOrFile) && o.texts != nil {
+	if (f.kind == kindPath || f.kind == kindProgram || f.kind == kindNameOrFile) && o.texts != nil {
 		if f.list {
 			return o.texts
 		}
@@ -48,6 +48,9 @@ func (s *Settings) display(f field, v reflect.Value) any {
 	}
 	switch x := v.Interface().(type) {
 	case time.Duration:
+		if x == 0 {
+			return nil
+		}
 		return x.String()
 	case string:
 		if x == "" {

@@ -18,9 +18,9 @@ var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 func assign(target reflect.Value, f field, texts []string, baseDir string) error {
 	switch {
 	case f.list && f.kind == kindInt:
-		return assignList(target, texts, func(text string) (int, error) { return readInt[int](f, text) })
+		return assignList(target, f, texts, func(text string) (int, error) { return readInt[int](f, text) })
 	case f.list:
-		return assignList(target, texts, func(text string) (string, error) { return readText(f, text, baseDir) })
+		return assignList(target, f, texts, func(text string) (string, error) { return readText(f, text, baseDir) })
 	}
 	text := texts[len(texts)-1]
 	switch f.kind {
@@ -71,15 +71,15 @@ func assign(target reflect.Value, f field, texts []string, baseDir string) error
 	return nil
 }
 
-// assignList reads each text of a list, and keeps each value once.
-func assignList[T comparable](target reflect.Value, texts []string, read func(string) (T, error)) error {
+// assignList reads each text of a list, and keeps each value once, but for words, which mean something twice.
+func assignList[T comparable](target reflect.Value, f field, texts []string, read func(string) (T, error)) error {
 	list := make([]T, 0, len(texts))
 	for _, text := range texts {
 		v, err := read(text)
 		if err != nil {
 			return err
 		}
-		if !slices.Contains(list, v) {
+		if f.kind == kindWord || !slices.Contains(list, v) {
 			list = append(list, v)
 		}
 	}
@@ -105,14 +105,17 @@ func readText(f field, text, baseDir string) (string, error) {
 		return "", fmt.Errorf("%svalid values: %s", suggestion(text, f.enum), strings.Join(f.enum, ", "))
 	case f.kind == kindVariable && !variableName.MatchString(text):
 		return "", fmt.Errorf("want the NAME of an environment variable (letters, digits and underscores), not the key itself")
-	case f.kind == kindPath, f.kind == kindNameOrFile && strings.HasSuffix(text, ".json"):
+	case f.kind == kindPath, f.kind == kindProgram && strings.ContainsRune(text, '/'), f.kind == kindNameOrFile && strings.HasSuffix(text, ".json"):
 		return resolvePath(text, baseDir), nil
 	}
 	return text, nil
 }
 
-// splitList cuts a list as flags and variables write it.
-func splitList(text string) []string {
+// splitList cuts a list as flags and variables write it: at commas, and a list of words at the ends of its lines.
+func splitList(f field, text string) []string {
+	if f.kind == kindWord {
+		return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	}
 	parts := strings.Split(text, ",")
 	for i := range parts {
 		parts[i] = strings.TrimSpace(parts[i])

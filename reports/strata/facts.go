@@ -140,15 +140,11 @@ func (b *builder) unhashed() string {
 		return whyHashSkipped
 	case h.Engine.ModelPath != "":
 		return whyFileNotHere
-	case len(h.Host.ModelFiles) > 0 || strings.Contains(h.Host.Reasons["model_files"], quotedFile):
+	case len(h.Host.ModelFiles) > 0 || h.Host.NamedFileUnread: // with a server that names none, it was the operator who did
 		return whyNamedUnread
 	}
 	return whyPathUntold
 }
-
-// quotedFile stands in the host's reason where a certain file could not be read. With a server that names none, it was
-// the operator who did.
-const quotedFile = `model file "`
 
 // engineOptions says which option of which engine fills which field of the configuration. The others are listed in the
 // extensions.

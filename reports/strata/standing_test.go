@@ -78,6 +78,7 @@ func TestEachCauseGivesItsOwnStatusReason(t *testing.T) {
 		{"path untold", func(c causes) { c.run.Header.Host.ModelFiles = nil; c.run.Header.Engine.ModelPath = "" }, []string{"model_path_untold"}},
 		{"named file unread", func(c causes) {
 			c.run.Header.Host.ModelFiles, c.run.Header.Engine.ModelPath = nil, ""
+			c.run.Header.Host.NamedFileUnread = true
 			c.run.Header.Host.Reasons["model_files"] = `model file "/models/x.gguf" cannot be read here: permission denied`
 		}, []string{"model_file_unread"}},
 		{"one of two named files unread", func(c causes) {

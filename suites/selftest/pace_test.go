@@ -24,7 +24,7 @@ func TestBothClocksShowThePaceThatTheMockWasSetTo(t *testing.T) {
 		t.Skip("a check of times: `make pace` runs it")
 	}
 	g := NewWithT(t)
-	pace, err := mockserver.PaceByName("rtx3090")
+	pace, err := mockserver.ParsePace("rtx3090")
 	g.Expect(err).NotTo(HaveOccurred())
 	r := run(t, nil, "--mock-pace", "rtx3090")
 	g.Expect(r.exit).To(BeZero(), r.output)

@@ -149,7 +149,7 @@ func serveMock(t *testing.T, o mockserver.Options) string {
 		t.Fatal(err)
 	}
 	o.Pack = pack
-	if o.Pace, err = mockserver.PaceByName("fast"); err != nil {
+	if o.Pace, err = mockserver.ParsePace("fast"); err != nil {
 		t.Fatal(err)
 	}
 	server, err := mockserver.Start(context.WithoutCancel(t.Context()), o)
@@ -429,7 +429,7 @@ func faulty(t *testing.T, chat func(http.ResponseWriter, *http.Request, http.Han
 	if err != nil {
 		t.Fatal(err)
 	}
-	pace, err := mockserver.PaceByName("fast")
+	pace, err := mockserver.ParsePace("fast")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"plumbline/fixtures"
@@ -20,8 +21,9 @@ const (
 	ResultsName = "results.json"
 )
 
-// stopTimeout bounds the wait for an engine of ours to stop.
-const stopTimeout = 10 * time.Second
+// stopTimeout bounds the wait for an engine of ours to stop. One that was started as a process or a container has a grace of
+// its own within it.
+const stopTimeout = 30 * time.Second
 
 // Close ends the run: it asks the engine once more, writes the records' last lines, builds the documents from the
 // records and stops the engine. Interrupted names what cut the run short, "" when nothing is known to have; unsent is then
@@ -32,18 +34,24 @@ func (s *Session) Close(ctx context.Context, interrupted, unsent string) error {
 	if interrupted == "" && s.cut {
 		interrupted = "the run was told to end before this request, by its time-out or by another failure"
 	}
+	var errs []error
+	if s.engine != nil {
+		if died := s.engine.Died(); died != nil {
+			errs = append(errs, died)
+			if first, _, _ := strings.Cut(died.Error(), "\n"); interrupted == "" {
+				interrupted = first
+			}
+		}
+	}
 	if interrupted != "" {
 		unsent = interrupted
 	}
-	errs := []error{s.endRecords(ctx, interrupted, unsent)}
 	if s.client != nil {
 		s.client.Close()
 	}
-	if s.engine != nil {
-		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
-		defer cancel()
-		errs = append(errs, s.engine.Stop(stop))
-	}
+	after, exit, err := s.leaveEngine(ctx)
+	errs = append(errs, err)
+	errs = append(errs, s.endRecords(interrupted, unsent, after, exit))
 	if s.journal != nil {
 		doc, err := Report(s.dir)
 		errs = append(errs, err)
@@ -64,19 +72,27 @@ func (s *Session) Close(ctx context.Context, interrupted, unsent string) error {
 // Unfinished says whether the run was opened and not closed.
 func (s *Session) Unfinished() bool { return s.opened && !s.closed }
 
-// endRecords writes the last lines of the records that there are.
-func (s *Session) endRecords(ctx context.Context, interrupted, unsent string) error {
-	if s.journal == nil && s.load == nil {
-		return nil
+// leaveEngine asks the engine once more and stops it, if it is ours. An engine that is gone by now has told all that it will:
+// the document says that it was not asked again.
+func (s *Session) leaveEngine(ctx context.Context) (*fixtures.After, *fixtures.EngineExit, error) {
+	if s.engine == nil {
+		return nil, nil, nil
 	}
-	var after *fixtures.After
-	if s.header.Refusal == "" {
-		// An engine that is gone by now has told all that it will: the document says that it was not asked again.
-		if told, err := engine.After(ctx, s.engine.URL(), s.auth, engine.OptionsFor(s.settings)); err == nil {
-			after = &told
+	var told *fixtures.After
+	if (s.journal != nil || s.load != nil) && s.header.Refusal == "" {
+		if after, err := engine.After(ctx, s.engine.URL(), s.auth, engine.OptionsFor(s.settings)); err == nil {
+			told = &after
 		}
 	}
-	end := fixtures.RunEnd{At: time.Since(s.started), Interrupted: interrupted}
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	exit, err := s.engine.Stop(stop)
+	return told, exit, err
+}
+
+// endRecords writes the last lines of the records that there are.
+func (s *Session) endRecords(interrupted, unsent string, after *fixtures.After, exit *fixtures.EngineExit) error {
+	end := fixtures.RunEnd{At: time.Since(s.started), Interrupted: interrupted, Engine: exit}
 	var errs []error
 	if s.load != nil {
 		errs = append(errs, s.load.end(after, end))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,6 +28,9 @@ func (s *Session) Send(ctx context.Context, id string) (judge.Reply, error) {
 func (s *Session) SendTogether(ctx context.Context, ids []string) ([]judge.Reply, error) {
 	if s.broken != nil {
 		return nil, fmt.Errorf("nothing more is sent, the record could not be kept: %w", s.broken)
+	}
+	if err := s.engine.Died(); err != nil {
+		return nil, fmt.Errorf("nothing more is sent: %w", err)
 	}
 	exchanges, kept := make([]*fixtures.Exchange, len(ids)), make([]error, len(ids))
 	var sent sync.WaitGroup
@@ -62,7 +66,30 @@ func (s *Session) SendTogether(ctx context.Context, ids []string) ([]judge.Reply
 		s.figures[e.ID] = reply.Figures
 	}
 	s.progress.sent(replies)
+	if err := s.died(exchanges); err != nil {
+		return nil, err
+	}
 	return replies, nil
+}
+
+// deathNotice is how long the news of an engine's end may take: a container's comes through the Docker Engine, after the end of
+// its connections.
+const deathNotice = 2 * time.Second
+
+// died is why the engine ended, when a request has just failed because of that.
+func (s *Session) died(exchanges []*fixtures.Exchange) error {
+	ended := s.engine.Ended()
+	broken := func(e *fixtures.Exchange) bool {
+		return e.End.Kind != fixtures.EndClose && e.End.Kind != fixtures.EndCanceled
+	}
+	if ended == nil || !slices.ContainsFunc(exchanges, broken) {
+		return nil
+	}
+	select {
+	case <-ended:
+	case <-time.After(deathNotice):
+	}
+	return s.engine.Died()
 }
 
 // watch lets the transcript's watcher serve as the client's: the client knows no event streams.

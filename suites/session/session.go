@@ -148,7 +148,7 @@ func (s *Session) Open(ctx context.Context) error {
 	}
 	refusal := s.prepare(ctx)
 	if refusal != nil {
-		s.header.Refusal = refusal.Error()
+		s.header.Refusal = brief(refusal)
 	}
 	for _, r := range s.requests {
 		s.header.Plan = append(s.header.Plan, r.Planned)
@@ -175,12 +175,9 @@ func (s *Session) prepare(ctx context.Context) error {
 	}
 	s.auth = engine.Authorize(key)
 	s.header.APIKeySent = !key.Empty()
-	s.header.Engine.Kind, s.header.Engine.URL = engine.KindLive, s.settings.URL
-	if s.settings.URL == "" {
-		s.header.Engine.Kind = engine.KindMock
-	}
-	// The engine outlives the step that started it: only Close stops it.
-	if s.engine, err = engine.Start(context.WithoutCancel(ctx), s.settings, s.pack); err != nil {
+	s.header.Engine.Kind, s.header.Engine.URL = engine.Kind(s.settings), s.settings.URL
+	s.engine, err = engine.Start(ctx, s.settings, engine.Run{ID: s.header.RunID, Dir: s.dir, Pack: s.pack})
+	if err != nil {
 		return err
 	}
 	if s.header.Engine, err = engine.Describe(ctx, s.engine, s.auth, engine.OptionsFor(s.settings)); err != nil {
@@ -217,6 +214,15 @@ func (s *Session) newClient(t client.Timeouts) (*client.Client, error) {
 		BaseURL: s.engine.URL(), Header: s.auth, Secrets: []string{s.key.Reveal()}, Epoch: s.started,
 		MaxBody: s.settings.MaxBody, Proxy: s.settings.Proxy, HTTP2: s.settings.HTTP2, Timeouts: t,
 	})
+}
+
+// brief is an error in one line: it stands in the document once for each request that was not sent. The end of an engine's
+// log, which the whole of it may hold, is in the run's folder.
+func brief(err error) string {
+	if e, ok := errors.AsType[*engine.StartError](err); ok {
+		return e.Brief()
+	}
+	return err.Error()
 }
 
 // planRequests plans again with the model's name, adds the concurrency stage, and lets the engine count the prompts
