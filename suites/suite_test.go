@@ -27,7 +27,7 @@ var loader = settings.Register(flag.CommandLine)
 
 // memoryLimit makes the collector work harder once so much is in use. An ordinary run needs a fifth of it; the limit is
 // for a server whose reply is as large as the cap allows.
-const memoryLimit = 150 << 20
+const memoryLimit = 200 << 20
 
 func TestMain(m *testing.M) {
 	if os.Getenv("GOMEMLIMIT") == "" {

@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	// readSize is the size of a read. A stream of tokens brings far less at a time; a large reply few pieces.
-	readSize = 64 << 10
+	// readSize is the size of a read. A stream of tokens brings far less at a time, a large reply few pieces, and a thousand
+	// streams at once hold a thousand of them.
+	readSize = 16 << 10
 	// usualPieces is the room made for a stream's pieces at once, 4 KiB.
 	usualPieces = 128
 	// maxPieces bounds the memory that the offsets of a body take: a server may send it byte by byte.

@@ -90,7 +90,7 @@ func New(o Options) (*Client, error) {
 // the server wrote it.
 func newTransport(o Options, scheme string) *http.Transport {
 	// A connection is kept for each request that was ever under way at once: to dial again costs the next stream its time.
-	const buffer, idle = 64 << 10, math.MaxInt
+	const buffer, idle = readSize, math.MaxInt
 	t := &http.Transport{
 		DisableCompression:     true,
 		MaxIdleConns:           idle,

@@ -20,6 +20,9 @@ import (
 type Plan struct {
 	// Workers is how many requests a closed loop keeps under way, Requests how many it sends in all.
 	Workers, Requests int
+	// Apart is the time from one worker's first request to the next one's. Without it all begin at one moment, and what
+	// that costs the client (dialling, sending) is in their figures; with equal replies it comes again at each round.
+	Apart time.Duration
 	// Schedule holds, for each request of an open loop, the time from the stage's start to its dispatch, in order.
 	Schedule []time.Duration
 	// MaxInFlight bounds the requests of an open loop that are under way. Beyond it dispatch waits, and its lateness shows
@@ -116,12 +119,12 @@ func (p Plan) check() error {
 		return fmt.Errorf("want an abort error rate of at least 0 and less than 1, got %v", p.AbortErrorRate)
 	case p.Schedule == nil && p.MaxInFlight != 0:
 		return fmt.Errorf("want no bound on requests in flight in a closed loop, got %d", p.MaxInFlight)
-	case p.Schedule == nil && (p.Workers < 1 || p.Requests < 0):
-		return fmt.Errorf("want at least 1 worker and 0 requests in a closed loop, got %d and %d", p.Workers, p.Requests)
+	case p.Schedule == nil && (p.Workers < 1 || p.Requests < 0 || p.Apart < 0):
+		return fmt.Errorf("want at least 1 worker, 0 requests and no time apart below 0 in a closed loop, got %d, %d and %v", p.Workers, p.Requests, p.Apart)
 	case p.Schedule == nil:
 		return nil
-	case p.Workers != 0 || p.Requests != 0:
-		return fmt.Errorf("want no workers and requests beside a schedule, got %d and %d", p.Workers, p.Requests)
+	case p.Workers != 0 || p.Requests != 0 || p.Apart != 0:
+		return fmt.Errorf("want no workers, requests and time apart beside a schedule, got %d, %d and %v", p.Workers, p.Requests, p.Apart)
 	case p.MaxInFlight < 1:
 		return fmt.Errorf("want at least 1 request in flight in an open loop, got %d", p.MaxInFlight)
 	case !slices.IsSorted(p.Schedule) || len(p.Schedule) > 0 && p.Schedule[0] < 0:

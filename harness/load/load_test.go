@@ -103,6 +103,21 @@ func TestAClosedLoopKeepsItsWorkersBusyAndNoMore(t *testing.T) {
 	})
 }
 
+func TestTheWorkersOfAClosedLoopMayBeginApart(t *testing.T) {
+	virtual(t, func(t *testing.T, g *WithT) {
+		var l log
+		r := run(t, t.Context(), load.Plan{Workers: 3, Requests: 7, Apart: 100 * ms}, l.record(each(time.Second)))
+		g.Expect(l.at).To(Equal([]time.Duration{0, 100 * ms, 200 * ms, time.Second, 1100 * ms, 1200 * ms, 2 * time.Second}))
+		g.Expect(l.due).To(Equal(l.at), "nobody is late for beginning apart")
+		g.Expect(r.Client.DispatchLate.Max).To(HaveValue(BeZero()))
+
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(150*ms, cancel)
+		r = run(t, ctx, load.Plan{Workers: 3, Requests: 7, Apart: 100 * ms}, new(log).record(each(time.Second)))
+		g.Expect(r.Sent).To(Equal(2), "whoever has not begun yet never does")
+	})
+}
+
 func TestAClosedLoopOfFewRequestsNeedsFewWorkers(t *testing.T) {
 	virtual(t, func(t *testing.T, g *WithT) {
 		var l log
@@ -290,10 +305,10 @@ func TestAPlanThatCannotBeRunIsRefused(t *testing.T) {
 		plan load.Plan
 		says string
 	}{
-		"nothing":            {load.Plan{}, "want at least 1 worker and 0 requests in a closed loop, got 0 and 0"},
-		"fewer than none":    {load.Plan{Workers: 1, Requests: -1}, "got 1 and -1"},
+		"nothing":            {load.Plan{}, "want at least 1 worker, 0 requests and no time apart below 0 in a closed loop, got 0, 0 and 0s"},
+		"fewer than none":    {load.Plan{Workers: 1, Requests: -1}, "got 1, -1 and"},
 		"bound when closed":  {load.Plan{Workers: 1, Requests: 1, MaxInFlight: 3}, "want no bound on requests in flight in a closed loop, got 3"},
-		"both":               {load.Plan{Workers: 1, Schedule: some, MaxInFlight: 1}, "want no workers and requests beside a schedule, got 1 and 0"},
+		"both":               {load.Plan{Workers: 1, Schedule: some, MaxInFlight: 1}, "want no workers, requests and time apart beside a schedule, got 1, 0 and 0s"},
 		"no room":            {load.Plan{Schedule: some}, "want at least 1 request in flight in an open loop, got 0"},
 		"backwards":          {load.Plan{Schedule: []time.Duration{ms, 0}, MaxInFlight: 1}, "want a schedule in ascending order from 0"},
 		"before the start":   {load.Plan{Schedule: []time.Duration{-ms}, MaxInFlight: 1}, "want a schedule in ascending order from 0"},

@@ -6,13 +6,14 @@ import (
 	"time"
 )
 
-// closed keeps the workers busy: each sends its next request when its reply before has ended. The first are due at the
-// start.
+// closed keeps the workers busy: each sends its next request when its reply before has ended. Their first ones are due
+// one after the other.
 func (s *stage) closed(ctx context.Context) {
 	var workers sync.WaitGroup
-	for range min(s.Workers, s.Requests) {
+	for n := range min(s.Workers, s.Requests) {
 		workers.Go(func() {
-			due := s.started
+			due := s.started.Add(time.Duration(n) * s.Apart)
+			wait(ctx, due)
 			for {
 				i, ok := s.next(ctx)
 				if !ok {
@@ -33,10 +34,7 @@ func (s *stage) open(ctx context.Context) {
 	places := make(chan struct{}, s.MaxInFlight)
 	for _, at := range s.Schedule {
 		due := s.started.Add(at)
-		select {
-		case <-time.After(time.Until(due)):
-		case <-ctx.Done():
-		}
+		wait(ctx, due)
 		places <- struct{}{}
 		i, ok := s.next(ctx) // says so when ctx has ended
 		if !ok {
@@ -46,5 +44,17 @@ func (s *stage) open(ctx context.Context) {
 			defer func() { <-places }()
 			s.one(ctx, i, due)
 		})
+	}
+}
+
+// wait returns at a moment, or once ctx has ended.
+func wait(ctx context.Context, moment time.Time) {
+	left := time.Until(moment)
+	if left <= 0 {
+		return
+	}
+	select {
+	case <-time.After(left):
+	case <-ctx.Done():
 	}
 }

@@ -51,7 +51,7 @@ func (s *Session) Load(ctx context.Context) (*capacity.Summary, error) {
 			break
 		}
 	}
-	return ReportCapacity(s.dir)
+	return writeCapacity(s.dir, false)
 }
 
 // Calibrated says whether prompts were sized by what the server counts, not by an assumption.
@@ -180,7 +180,7 @@ func (l *loadRun) run(ctx context.Context, stage plan.LoadStage) error {
 	if stage.Schedule != nil {
 		asked.Schedule, asked.MaxInFlight = stage.Schedule, maxInFlight
 	} else {
-		asked.Workers, asked.Requests = stage.Concurrency, stage.Requests
+		asked.Workers, asked.Requests, asked.Apart = stage.Concurrency, stage.Requests, apart(l.header.Capacity)
 	}
 	result, err := load.Run(ctx, asked, send)
 	judged.faulted(result.Faults)
@@ -205,6 +205,15 @@ func abortRate(share float64) float64 {
 		return 0
 	}
 	return share
+}
+
+// apart is the time between the first requests of two clients of a closed loop. Clients do not come at one moment, but a
+// burst does.
+func apart(c *fixtures.CapacityRun) time.Duration {
+	if c.Burst > 0 {
+		return 0
+	}
+	return time.Millisecond
 }
 
 // maxInFlight bounds the requests of an open loop that are under way at once: the most that a run may have anywhere.

@@ -1,13 +1,12 @@
 package session
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"path/filepath"
 
 	"github.com/google/renameio/v2"
-
-	"crypto/sha256"
 
 	"plumbline/corpus"
 	"plumbline/fixtures"
@@ -20,7 +19,10 @@ import (
 // ReportCapacity builds the capacity document of a run's folder from its record alone and writes it there: the one way to
 // that document, during a run, at its end and after a kill. A reply that came but had not been read when the run was
 // killed is read now.
-func ReportCapacity(dir string) (*capacity.Summary, error) {
+func ReportCapacity(dir string) (*capacity.Summary, error) { return writeCapacity(dir, true) }
+
+// writeCapacity writes the document; unread looks for replies without a row where the record has no end.
+func writeCapacity(dir string, unread bool) (*capacity.Summary, error) {
 	record, err := journal.OpenLoad(dir)
 	if err != nil {
 		return nil, err
@@ -34,7 +36,7 @@ func ReportCapacity(dir string) (*capacity.Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	if record.End == nil {
+	if unread && record.End == nil {
 		if err := readUnread(dir, record, p); err != nil {
 			return nil, err
 		}

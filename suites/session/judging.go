@@ -27,9 +27,10 @@ type judging struct {
 	waiting []unjudged
 	size    int // bytes of what waits
 	closed  bool
+	err     error // the first failure to keep a reply
 
-	err  error // the first failure to keep a reply; read after done
-	done sync.WaitGroup
+	judged  chan struct{} // closed once the last reply was judged
+	syncing sync.WaitGroup
 }
 
 type unjudged struct {
@@ -45,9 +46,13 @@ const waitingSize = 32 << 20
 const syncEvery = time.Second
 
 func (l *loadRun) judging(stage string, live *load.Live, cancel context.CancelCauseFunc) *judging {
-	j := &judging{l: l, stage: stage, live: live, cancel: cancel}
+	j := &judging{l: l, stage: stage, live: live, cancel: cancel, judged: make(chan struct{})}
 	j.changed = sync.NewCond(&j.mu)
-	j.done.Go(j.run)
+	go func() {
+		defer close(j.judged)
+		j.run()
+	}()
+	j.syncing.Go(j.sync)
 	return j
 }
 
@@ -83,25 +88,51 @@ func (j *judging) next() (unjudged, bool) {
 }
 
 func (j *judging) run() {
-	synced := time.Now()
 	for {
 		f, ok := j.next()
 		if !ok {
 			return
 		}
-		if j.err != nil {
+		if j.broken() {
 			continue
 		}
-		err := j.keep(f)
-		if err == nil && time.Since(synced) > syncEvery {
-			err = errors.Join(j.l.outputs.Sync(), j.l.record.Sync())
-			synced = time.Now()
-		}
-		if err != nil {
-			j.err = err
-			j.cancel(fmt.Errorf("the record could not be kept: %w", err))
+		if err := j.keep(f); err != nil {
+			j.fail(err)
 		}
 	}
+}
+
+// sync syncs the records every now and then, beside the judging, which a slow disk must not hold up.
+func (j *judging) sync() {
+	t := time.NewTicker(syncEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-j.judged:
+			return
+		case <-t.C:
+			if err := errors.Join(j.l.outputs.Sync(), j.l.record.Sync()); err != nil {
+				j.fail(err)
+				return
+			}
+		}
+	}
+}
+
+// fail ends the stage, as its record cannot be kept.
+func (j *judging) fail(err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.err == nil {
+		j.err = err
+		j.cancel(fmt.Errorf("the record could not be kept: %w", err))
+	}
+}
+
+func (j *judging) broken() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.err != nil
 }
 
 // keep judges a reply and writes it down: first what came, then what it means.
@@ -137,7 +168,7 @@ func (j *judging) faulted(all []load.Fault) {
 		row := fixtures.Row{Stage: j.stage, RequestIndex: f.Request, PlannedContextTokens: r.PlannedContextTokens,
 			Failure: &fixtures.RowFailure{Class: fixtures.FailRunner, Type: "panic", Message: f.Message}}
 		if err := j.l.record.Write(fixtures.Line{Row: &row}); err != nil {
-			j.cancel(err)
+			j.fail(err)
 		}
 	}
 }
@@ -148,6 +179,7 @@ func (j *judging) finish() error {
 	j.closed = true
 	j.changed.Broadcast()
 	j.mu.Unlock()
-	j.done.Wait()
+	<-j.judged
+	j.syncing.Wait()
 	return j.err
 }
