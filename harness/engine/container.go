@@ -29,6 +29,9 @@ import (
 // runLabel is the label of every container of ours; its value is the run's id.
 const runLabel = "plumbline.run"
 
+// createTimeout bounds the making of a container, which is not yet its start: seconds at most.
+const createTimeout = time.Minute
+
 // container is an engine that runs on a Docker Engine.
 type container struct {
 	started
@@ -127,10 +130,16 @@ func (c *container) launch(ctx context.Context, req testcontainers.ContainerRequ
 		return c.order.fail(err, "%v", err)
 	}
 	c.order.began = time.Now()
-	made, err := c.docker.provider.CreateContainer(ctx, req)
-	if made != nil {
-		c.id = made.GetContainerID()
+	// The Docker Engine goes on making a container whose asker has left, and nobody would learn its id.
+	making, made := context.WithTimeout(context.WithoutCancel(ctx), createTimeout)
+	box, err := c.docker.provider.CreateContainer(making, req)
+	made()
+	if box != nil {
+		c.id = box.GetContainerID()
 		c.start.Container.ID = c.id
+	}
+	if err == nil {
+		err = context.Cause(ctx)
 	}
 	if err != nil {
 		return c.refused(err)
