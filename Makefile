@@ -4,7 +4,7 @@ GO ?= go
 RACE = ./fixtures/... ./corpus ./harness/... ./mockserver/... ./reports/... ./suites/session/...
 
 .DEFAULT_GOAL := help
-.PHONY: help test unit specs check race pace fuzz corpus build image clean
+.PHONY: help test unit specs check race pace load fuzz corpus build image clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ race: ## unit tests under the race detector
 
 pace: ## a whole run on the paced mock, both clocks against the pace; two minutes, and an idle machine
 	$(GO) test -count=1 -timeout=10m ./suites/selftest -run TestBothClocks -pace
+
+load: ## a load of 100,000 requests in bounded memory, and figures of up to 1000 streams against the paced mock; two minutes, and an idle machine
+	$(GO) test -count=1 -timeout=20m ./suites/selftest -run 'TestTheLongestLoad|TestFiguresUnderLoad' -load -v
 
 FUZZTIME ?= 1m
 fuzz: ## every fuzz target in turn, FUZZTIME each

@@ -25,14 +25,14 @@ import (
 
 var loader = settings.Register(flag.CommandLine)
 
-// memoryLimit makes the collector work harder once so much is in use. An ordinary run needs a fifth of it; the limit is
-// for a server whose reply is as large as the cap allows.
-const memoryLimit = 200 << 20
+// The memory limits make the collector work harder once so much is in use. An ordinary run needs a fifth of the first,
+// which is for a server whose reply is as large as the cap allows. A thousand streams at once need the second.
+const (
+	memoryLimit     = 150 << 20
+	loadMemoryLimit = 200 << 20
+)
 
 func TestMain(m *testing.M) {
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(memoryLimit)
-	}
 	if err := settings.CheckArgs(os.Args[1:], flag.CommandLine); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
@@ -42,6 +42,12 @@ func TestMain(m *testing.M) {
 	if chosen, err = resolve(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memoryLimit)
+		if slices.Contains(chosen.Protocols, "capacity") {
+			debug.SetMemoryLimit(loadMemoryLimit)
+		}
 	}
 	if code, end := planLoad(); end {
 		os.Exit(code)
@@ -64,8 +70,11 @@ func resolve() (*settings.Settings, error) {
 // for; end says that there is no run. What depends on the server's own window is seen once it has been asked.
 func planLoad() (code int, end bool) {
 	run := chosen.CapacityRun()
-	if !slices.Contains(chosen.Protocols, "capacity") || run.MaxModelLen == 0 && !chosen.Capacity.DryRun {
+	if !slices.Contains(chosen.Protocols, "capacity") {
 		return 0, false
+	}
+	if run.MaxModelLen == 0 && !chosen.Capacity.DryRun {
+		run.CtxTokens = 32 // sizes are seen once the server has told its window; everything else can be seen now
 	}
 	planned, err := plan.DryRun(run)
 	if err == nil && !chosen.Capacity.DryRun {
@@ -117,7 +126,7 @@ func TestPlumbline(t *testing.T) {
 		t.Fatal("a request is sent once and its timing is never tried again: leave out --flake-attempts and --must-pass-repeatedly")
 	}
 	RunSpecs(t, "Plumbline", suiteConfig, reporterConfig)
-	if run.Unfinished() { // at a second signal Ginkgo leaves its clean-up out, and timeout(1) sends two at once
+	if run.Opened() { // at a second signal Ginkgo leaves its clean-up out, or alone, and timeout(1) sends two at once
 		if err := run.Close(context.WithoutCancel(signalled), interruption(signalled), whyUnsent(filtered, suiteConfig.FailFast)); err != nil {
 			t.Error(err)
 		}

@@ -17,6 +17,7 @@ import (
 const (
 	taskAnswerKey = "answer_key"
 	taskAnswer    = "answer"
+	taskLoad      = "load"
 )
 
 // keyed judges an answer by the key of the plan, as the run did.
@@ -41,10 +42,37 @@ func unkeyed(x *asked, _ fixtures.CaseTask) result {
 	return right("the reply says something, and its accounting adds up")
 }
 
+// ofLoad demands of a reply what a load does: see Row.
+func ofLoad(x *asked, t fixtures.CaseTask) result {
+	var r fixtures.LoadRequest
+	if err := json.Unmarshal(t.Value, &r); err != nil {
+		return unknown(fmt.Sprintf("what the load asked for cannot be read: %v", err))
+	}
+	if f := Row(r, x.e).Failure; f != nil {
+		return wrong("%s: %s", f.Class, f.Message)
+	}
+	return right("the reply counts as a valid one of a load")
+}
+
 // Recording turns an exchange of a run into a case: the request as it was sent, the response as a script with its own
 // times, and the task by which the run judged it. Replayed, it shows what the engine said without the engine. The error
 // is fixtures.ErrNothingToReplay where no response came.
 func Recording(h *fixtures.Header, p fixtures.Planned, e *fixtures.Exchange) (*fixtures.Case, error) {
+	task := map[string]any{"kind": taskAnswer}
+	if len(p.Expect) > 0 {
+		task = map[string]any{"kind": taskAnswerKey, "value": p.Expect}
+	}
+	return record(h, p, task, e)
+}
+
+// RecordingOfLoad is Recording of a request of a capacity run.
+func RecordingOfLoad(h *fixtures.Header, r fixtures.LoadRequest, e *fixtures.Exchange) (*fixtures.Case, error) {
+	r.Scheduled = nil // it is on the run's clock
+	p := fixtures.Planned{ID: r.ID(), Phase: "capacity", Marker: r.Marker, MaxOutputTokens: h.Capacity.MaxTokens}
+	return record(h, p, map[string]any{"kind": taskLoad, "value": r}, e)
+}
+
+func record(h *fixtures.Header, p fixtures.Planned, task map[string]any, e *fixtures.Exchange) (*fixtures.Case, error) {
 	script, err := e.Script()
 	if err != nil {
 		return nil, err
@@ -52,7 +80,7 @@ func Recording(h *fixtures.Header, p fixtures.Planned, e *fixtures.Exchange) (*f
 	if script.Status == 0 {
 		return nil, fmt.Errorf("record exchange %q, which has no response head: %w", e.ID, fixtures.ErrNothingToReplay)
 	}
-	request, err := recordedRequest(p, e)
+	request, err := recordedRequest(task, e)
 	if err != nil {
 		return nil, fmt.Errorf("record exchange %q: %w", e.ID, err)
 	}
@@ -80,7 +108,7 @@ func Recording(h *fixtures.Header, p fixtures.Planned, e *fixtures.Exchange) (*f
 }
 
 // recordedRequest names what the judge reads of a request, and holds the body that was sent.
-func recordedRequest(p fixtures.Planned, e *fixtures.Exchange) (json.RawMessage, error) {
+func recordedRequest(task map[string]any, e *fixtures.Exchange) (json.RawMessage, error) {
 	var sent struct {
 		Stream  json.RawMessage `json:"stream"`
 		Options struct {
@@ -91,10 +119,6 @@ func recordedRequest(p fixtures.Planned, e *fixtures.Exchange) (json.RawMessage,
 	}
 	if err := json.Unmarshal(e.Request.Body, &sent); err != nil {
 		return nil, fmt.Errorf("read the body that was sent: %w", err)
-	}
-	task := map[string]any{"kind": taskAnswer}
-	if len(p.Expect) > 0 {
-		task = map[string]any{"kind": taskAnswerKey, "value": p.Expect}
 	}
 	request := map[string]any{"endpoint": e.Request.Path, "method": e.Request.Method,
 		"include_usage": sent.Options.IncludeUsage, "task": task, fixtures.LiteralBody: json.RawMessage(e.Request.Body)}

@@ -134,6 +134,7 @@ var rules = map[string]func(*asked, fixtures.CaseTask) result{
 	"max_tokens":  taskMaxTokens,
 	taskAnswerKey: keyed,
 	taskAnswer:    unkeyed,
+	taskLoad:      ofLoad,
 	"finish_reason": func(x *asked, t fixtures.CaseTask) result {
 		want, _ := t.Text()
 		if got := reason(x.t); got != want {

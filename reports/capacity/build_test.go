@@ -165,7 +165,9 @@ func TestAFailureHoldsNoTextOfTheReplyAndOnlyTheCountsOfUsage(t *testing.T) {
 	rows := rowsOf(in)
 	rows[4].Failure.Message = strings.Repeat("é", 3000)
 	rows[4].Usage = []byte(`{"prompt_tokens":7,"completion_tokens":"x","total_tokens":1e3,"secret":"reply"}`)
+	rows[2].Failure = &fixtures.RowFailure{Class: fixtures.FailStream, Type: "in_band_error", Message: "the server sent an error: it quoted", Truncated: true}
 	data, _ := mustWrite(t, in)
+	g.Expect(Validate(data)).To(BeEmpty(), "a message may lack the part that quotes the reply, however short it is")
 	f := gjson.GetBytes(data, "failures.2")
 	g.Expect(f.Get("response_metadata.usage").Raw).To(MatchJSON(`{"prompt_tokens":7,"completion_tokens":24}`))
 	g.Expect(utf8.RuneCountInString(f.Get("error_message").String())).To(Equal(2048))

@@ -2,7 +2,6 @@ package capacity
 
 import (
 	"fmt"
-	"unicode/utf8"
 )
 
 // roundings is how many neighbouring float64 a figure may lie from what is computed of figures that were rounded
@@ -161,11 +160,6 @@ func (v *validation) wordCount(c place, asked int64) {
 // failures holds every failure against its class.
 func (v *validation) failures() {
 	for _, f := range v.failed {
-		message, _ := f.get("error_message").text()
-		truncated, _ := f.get("error_message_truncated").truth()
-		if truncated && utf8.RuneCountInString(message) < maxMessage {
-			v.problem(f.get("error_message_truncated"), "expected false of a message shorter than %d characters, received true", maxMessage)
-		}
 		received, told := f.get("response_received").truth()
 		for _, name := range []string{"response_timing", "response_metadata", "request_canary", "controlled_output"} {
 			if told && !received && f.get(name).some() {

@@ -6,6 +6,7 @@ package capacity
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -86,19 +87,28 @@ func unsent(l load) []string {
 	return faults
 }
 
-// sizeTolerance is how far measured prompts may lie from their plan: a calibration rests on two short texts, and the
-// characters of a token differ from text to text by a percent or two.
-const sizeTolerance = 0.03
+// Measured prompts may lie as far from their plan as the greater of these allows. A calibration rests on two short texts:
+// the characters of a token differ from text to text by a percent or two, and of short texts by a few dozen tokens, which
+// are much of a small prompt.
+const (
+	sizeTolerance   = 0.03
+	tokensTolerance = 40
+	smallestSized   = 256
+)
 
 func missized(l load) []string {
 	if l.MeasuredToPlanned == nil || !l.Calibrated() {
 		return nil // nothing was measured, or nothing to plan by
 	}
-	if off := *l.MeasuredToPlanned - 1; off < -sizeTolerance || off > sizeTolerance {
-		return []string{fmt.Sprintf("prompts had %+.1f %% of their planned tokens, more than %.0f %% off: were they cut, or does the template add to them?",
-			100*off, 100*sizeTolerance)}
+	off, planned := *l.MeasuredToPlanned-1, l.PlannedTokens()
+	if planned < smallestSized {
+		return nil // heading and task are most of such a prompt, and cannot be shorter
 	}
-	return nil
+	if math.Abs(off) <= max(sizeTolerance, tokensTolerance/planned) {
+		return nil
+	}
+	return []string{fmt.Sprintf("prompts had %+.1f %% of their %.0f planned tokens, more than %.0f %% or %d tokens off: were they cut, or does the template add to them?",
+		100*off, planned, 100*sizeTolerance, tokensTolerance)}
 }
 
 // failed counts the failures of some classes, with a few of them and how to replay those.

@@ -38,6 +38,11 @@ type loadRun struct {
 // Load runs the capacity protocol's stages and returns what the document says of them so far. An error is ours, or says
 // why nothing could be sent; what the server did wrong is in the summary.
 func (s *Session) Load(ctx context.Context) (*capacity.Summary, error) {
+	if s.journal != nil { // the standard document counts the requests that were served until now
+		if told, err := engine.After(ctx, s.engine.URL(), s.auth, engine.OptionsFor(s.settings)); err == nil {
+			s.after = &told
+		}
+	}
 	l := &loadRun{s: s, header: s.header}
 	if err := l.prepare(ctx); err != nil {
 		return nil, err
@@ -57,6 +62,18 @@ func (s *Session) Load(ctx context.Context) (*capacity.Summary, error) {
 // Calibrated says whether prompts were sized by what the server counts, not by an assumption.
 func (s *Session) Calibrated() bool {
 	return s.load != nil && s.load.header.Capacity.Calibration.Source != plan.Assumed.Source
+}
+
+// PlannedTokens is the mean planned size of the closed loop's prompts; 0 when there was none.
+func (s *Session) PlannedTokens() float64 {
+	if s.load == nil {
+		return 0
+	}
+	sum, sizes := 0, s.load.plan.Sizes(fixtures.StageClosed)
+	for _, size := range sizes {
+		sum += size
+	}
+	return float64(sum) / float64(len(sizes))
 }
 
 // LoadFailures are the first requests of the load that failed in a class, in words, and the commands that replay and judge

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/google/renameio/v2"
 
@@ -61,7 +62,12 @@ func writeCapacity(dir string, unread bool) (*capacity.Summary, error) {
 
 // readUnread judges the replies of a killed run that have no row. A row needs the request's body, which the plan makes again.
 func readUnread(dir string, record *journal.Load, p *plan.Load) error {
-	return journal.Unread(dir, record.Has(), func(x *fixtures.Exchange) error {
+	open, err := openStart(record, p)
+	if err != nil {
+		return err
+	}
+	var scheduled []*fixtures.Row // by the stage's clock
+	err = journal.Unread(dir, record.Has(), func(x *fixtures.Exchange) error {
 		stage, index, ok := fixtures.ParseLoadID(x.ID)
 		if !ok {
 			return nil
@@ -73,6 +79,52 @@ func readUnread(dir string, record *journal.Load, p *plan.Load) error {
 		x.Request.Body = body
 		row := judge.Row(p.Request(stage, index), x)
 		record.Add(&row)
+		if row.Scheduled != nil {
+			scheduled = append(scheduled, &row)
+		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	if open == nil && len(scheduled) > 0 {
+		// Nothing tells when the loop began. No request was dispatched before its moment, so it was no later than this, and
+		// earlier only by the least that any of them was late.
+		least := latest(scheduled[0])
+		for _, row := range scheduled {
+			least = min(least, latest(row))
+		}
+		open = &least
+	}
+	for _, row := range scheduled {
+		*row.Scheduled += *open
+	}
+	return nil
+}
+
+// latest is the latest moment at which a row's stage can have begun, the row's schedule being by the stage's clock.
+func latest(row *fixtures.Row) time.Duration {
+	return row.SinceStart - time.Duration(row.ConnectMS*float64(time.Millisecond)) - *row.Scheduled
+}
+
+// openStart is when the open loop began on the run's clock, which its rows' schedule counts from; null where there is none, or
+// no line of the record tells.
+func openStart(record *journal.Load, p *plan.Load) (*time.Duration, error) {
+	if record.Header.Capacity.Arrival == "" {
+		return nil, nil
+	}
+	for _, stage := range record.Stages {
+		if stage.Name == fixtures.StageOpen {
+			return &stage.SinceStart, nil
+		}
+	}
+	for row, err := range record.Rows() {
+		if err != nil {
+			return nil, err
+		}
+		if row.Scheduled != nil {
+			return new(*row.Scheduled - *p.Request(row.Stage, row.RequestIndex).Scheduled), nil
+		}
+	}
+	return nil, nil
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,10 +28,15 @@ const stopTimeout = 30 * time.Second
 
 // Close ends the run: it asks the engine once more, writes the records' last lines, builds the documents from the
 // records and stops the engine. Interrupted names what cut the run short, "" when nothing is known to have; unsent is then
-// why a request of the standard plan was not sent. It is called once after Open, also after an Open that failed.
+// why a request of the standard plan was not sent. It is called after Open, also after an Open that failed. Called again,
+// it waits for the first call and returns its error.
 func (s *Session) Close(ctx context.Context, interrupted, unsent string) error {
+	s.closing.Do(func() { s.closed = s.close(ctx, interrupted, unsent) })
+	return s.closed
+}
+
+func (s *Session) close(ctx context.Context, interrupted, unsent string) error {
 	defer s.progress.stop()
-	s.closed = true
 	if interrupted == "" && s.cut {
 		interrupted = "the run was told to end before this request, by its time-out or by another failure"
 	}
@@ -69,8 +75,8 @@ func (s *Session) Close(ctx context.Context, interrupted, unsent string) error {
 	return errors.Join(errs...)
 }
 
-// Unfinished says whether the run was opened and not closed.
-func (s *Session) Unfinished() bool { return s.opened && !s.closed }
+// Opened says whether the run was opened, so that it has to be closed.
+func (s *Session) Opened() bool { return s.opened }
 
 // leaveEngine asks the engine once more and stops it, if it is ours. An engine that is gone by now has told all that it will:
 // the document says that it was not asked again.
@@ -98,7 +104,7 @@ func (s *Session) endRecords(interrupted, unsent string, after *fixtures.After, 
 		errs = append(errs, s.load.end(after, end))
 	}
 	if s.journal != nil {
-		errs = append(errs, s.endStandard(after, end, unsent))
+		errs = append(errs, s.endStandard(cmp.Or(s.after, after), end, unsent))
 	}
 	return errors.Join(errs...)
 }

@@ -23,23 +23,23 @@ func (s *Session) SaveFailure(id string) (command string, err error) {
 	}
 	for i := range run.Exchanges {
 		if run.Exchanges[i].ID == id {
-			return saveCase(s.dir, &run.Header, s.byID[id].Planned, &run.Exchanges[i])
+			c, err := judge.Recording(&run.Header, s.byID[id].Planned, &run.Exchanges[i])
+			if err != nil {
+				return "", err
+			}
+			return saveCase(s.dir, c)
 		}
 	}
 	return "", fmt.Errorf("save failure: the record holds no exchange %q: %w", id, fixtures.ErrNothingToReplay)
 }
 
-// saveCase writes an exchange as a case into a run's folder and returns the command that replays it.
-func saveCase(dir string, h *fixtures.Header, p fixtures.Planned, e *fixtures.Exchange) (command string, err error) {
-	c, err := judge.Recording(h, p, e)
-	if err != nil {
-		return "", err
-	}
+// saveCase writes a case into a run's folder and returns the command that replays it.
+func saveCase(dir string, c *fixtures.Case) (command string, err error) {
 	var file bytes.Buffer
 	if err := fixtures.WriteCase(&file, c); err != nil {
 		return "", err
 	}
-	name := "failures/" + e.ID + ".json"
+	name := "failures/" + c.ID + ".json"
 	if _, err := journal.WriteFile(dir, name, file.Bytes()); err != nil {
 		return "", err
 	}
@@ -70,8 +70,11 @@ func (f *savedFailures) save(l *loadRun, d unjudged, failure *fixtures.RowFailur
 		f.examples, f.byClass = map[string][]string{}, map[string][]string{}
 	}
 	f.examples[failure.Class] = append(f.examples[failure.Class], fmt.Sprintf("%s (%s): %s", d.request.ID(), failure.Type, failure.Message))
-	planned := fixtures.Planned{ID: d.request.ID(), Phase: "capacity", Marker: d.request.Marker, MaxOutputTokens: l.header.Capacity.MaxTokens}
-	command, err := saveCase(l.s.dir, &l.header, planned, d.exchange)
+	c, err := judge.RecordingOfLoad(&l.header, d.request, d.exchange)
+	var command string
+	if err == nil {
+		command, err = saveCase(l.s.dir, c)
+	}
 	switch {
 	case errors.Is(err, fixtures.ErrNothingToReplay):
 		return nil

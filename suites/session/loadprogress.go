@@ -33,6 +33,7 @@ func (p *Progress) watchLoad(stage plan.LoadStage, live *load.Live) (stop func()
 		shown.Wait()
 		p.mu.Lock()
 		defer p.mu.Unlock()
+		p.freshLine()
 		p.printf("%s\n", loadLine(stage, live.Snapshot(), time.Since(began)))
 	}
 }

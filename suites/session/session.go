@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/google/renameio/v2"
@@ -49,13 +50,15 @@ type Session struct {
 	journal  *journal.Journal
 	progress *Progress
 
-	load *loadRun // of the capacity protocol, once it was prepared
+	load  *loadRun        // of the capacity protocol, once it was prepared
+	after *fixtures.After // what the engine told between the standard requests and the load; null without both
 
 	figures map[string]measure.Figures // of the requests that were sent
 	broken  error                      // the first failure to keep the record: nothing may be sent after it
 	cut     bool                       // a request was cut off because the run was told to end
 	opened  bool
-	closed  bool
+	closing sync.Once
+	closed  error // what closing came to
 }
 
 // New loads what a run is made of and plans its required requests. It opens no connection and writes nothing, so that
