@@ -28,7 +28,7 @@ var loader = settings.Register(flag.CommandLine)
 // The memory limits make the collector work harder once so much is in use. An ordinary run needs a fifth of the first,
 // which is for a server whose reply is as large as the cap allows. A thousand streams at once need the second.
 const (
-	memoryLimit     = 150 << 20
+	memoryLimit     = 130 << 20
 	loadMemoryLimit = 200 << 20
 )
 
@@ -52,11 +52,18 @@ func TestMain(m *testing.M) {
 	if code, end := planLoad(); end {
 		os.Exit(code)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if code != 0 && run != nil && run.Misused() {
+		code = 2
+	}
+	os.Exit(code)
 }
 
 // chosen are the settings of this run.
-var chosen *settings.Settings
+var (
+	chosen *settings.Settings
+	run    *session.Session
+)
 
 func resolve() (*settings.Settings, error) {
 	base, err := settings.BaseDir()
@@ -73,8 +80,8 @@ func planLoad() (code int, end bool) {
 	if !slices.Contains(chosen.Protocols, "capacity") {
 		return 0, false
 	}
-	if run.MaxModelLen == 0 && !chosen.Capacity.DryRun {
-		run.CtxTokens = 32 // sizes are seen once the server has told its window; everything else can be seen now
+	if run.MaxModelLen == 0 && run.CtxTokens == 0 && !chosen.Capacity.DryRun {
+		run.CtxTokens = 32 // drawn sizes are known once the server has told its window; everything else is known now
 	}
 	planned, err := plan.DryRun(run)
 	if err == nil && !chosen.Capacity.DryRun {
@@ -97,7 +104,8 @@ var protocols = map[string]func(*session.Session){"standard": standard.Describe,
 
 func TestPlumbline(t *testing.T) {
 	RegisterFailHandler(Fail)
-	run, err := session.New(chosen, chosen.Command(session.Invocation(os.Args)), os.Stdout)
+	var err error
+	run, err = session.New(chosen, chosen.Command(session.Invocation(os.Args)), os.Stdout)
 	if err != nil {
 		t.Fatal(err)
 	}

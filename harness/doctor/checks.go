@@ -115,6 +115,8 @@ func (e *evidence) server() (Status, string) {
 		return Failed, e.engineErr.Text
 	case e.header.Engine.Kind == engine.KindMock:
 		return OK, "the built-in mock engine: without --url a run is a rehearsal"
+	case e.header.Engine.Kind == engine.KindReplay:
+		return OK, "a replay of what was recorded: nothing is measured anew"
 	}
 	name := strings.TrimSpace(e.header.Engine.Name + " " + e.header.Engine.Version)
 	return OK, strings.TrimSpace(cmp.Or(name, "a server that does not tell its name") + " at " + e.header.Engine.URL)

@@ -34,12 +34,14 @@ const (
 )
 
 // sendProbe sends the warm-up's request with a text and a budget of its own: the profile's sampling and template
-// arguments are part of what an engine may refuse.
+// arguments are part of what an engine may refuse. A replay knows only what was recorded: it is sent the warm-up itself.
 func (e *evidence) sendProbe(ctx context.Context, url string, auth http.Header) probe {
 	p := probe{}
-	body, err := sjson.SetBytes(e.requests[0].Body, "messages.0.content", probeText)
-	if err == nil {
-		body, err = sjson.SetBytes(body, "max_tokens", probeMaxTokens)
+	body, err := e.requests[0].Body, error(nil)
+	if e.header.Engine.Kind != engine.KindReplay {
+		if body, err = sjson.SetBytes(body, "messages.0.content", probeText); err == nil {
+			body, err = sjson.SetBytes(body, "max_tokens", probeMaxTokens)
+		}
 	}
 	if err != nil {
 		p.err = fmt.Errorf("make the request: %w", err)

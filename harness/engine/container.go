@@ -38,6 +38,8 @@ type container struct {
 	docker *docker
 	id     string
 	copied chan struct{} // closed when its log has been read to the end
+	// unsure says that the Docker Engine was asked for a container and has not said what became of it.
+	unsure bool
 }
 
 // container starts the recipe's image.
@@ -133,6 +135,7 @@ func (c *container) launch(ctx context.Context, req testcontainers.ContainerRequ
 	// The Docker Engine goes on making a container whose asker has left, and nobody would learn its id.
 	making, made := context.WithTimeout(context.WithoutCancel(ctx), createTimeout)
 	box, err := c.docker.provider.CreateContainer(making, req)
+	c.unsure = making.Err() != nil
 	made()
 	if box != nil {
 		c.id = box.GetContainerID()
@@ -264,16 +267,37 @@ func (c *container) Stop(ctx context.Context) (*fixtures.EngineExit, error) {
 // removeTimeout bounds the removal of a container that is asked to be killed.
 const removeTimeout = 20 * time.Second
 
-// remove removes the container, and lets the watchdog go when nothing is left.
+// remove removes the container, and lets the watchdog go when nothing is left. One that nobody told the id of is found by
+// its label.
 func (c *container) remove(ctx context.Context) error {
-	if c.id != "" {
-		ctx, cancel := context.WithTimeout(ctx, removeTimeout)
-		defer cancel()
-		_, err := c.docker.api.ContainerRemove(ctx, c.id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
-		if err != nil && !errdefs.IsNotFound(err) {
-			// The watchdog stays, and tries again when this program ends.
-			return fmt.Errorf("remove the container %s: %w", c.id, err)
+	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
+	defer cancel()
+	ids := []string{c.id}
+	if c.id == "" {
+		var err error
+		if ids, err = labelled(ctx, c.docker.api, runLabel+"="+c.order.run.ID); err != nil {
+			return fmt.Errorf("look for a container of this run: %w", err)
 		}
 	}
+	for _, id := range ids {
+		_, err := c.docker.api.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		if err != nil && !errdefs.IsNotFound(err) {
+			// The watchdog stays, and tries again when this program ends.
+			return fmt.Errorf("remove the container %s: %w", id, err)
+		}
+	}
+	if c.unsure && len(ids) == 0 {
+		return c.docker.provider.Close() // it may be made yet: the watchdog looks for it when this program ends
+	}
 	return errors.Join(c.dog.release(), c.docker.provider.Close())
+}
+
+// labelled are the ids of the containers with a label, running or not.
+func labelled(ctx context.Context, docker client.APIClient, label string) ([]string, error) {
+	found, err := docker.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("label", label)})
+	ids := make([]string, len(found.Items))
+	for i, c := range found.Items {
+		ids[i] = c.ID
+	}
+	return ids, err
 }

@@ -11,9 +11,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 
+	"plumbline/fixtures/engines"
 	"plumbline/harness/settings"
 )
 
@@ -220,5 +222,45 @@ func TestAnInterruptedStartOfAContainerLeavesNothing(t *testing.T) {
 	g.Eventually(func() string { return containers(t, run) }, withinFive).ShouldNot(BeEmpty())
 	cancel()
 	g.Expect(<-failed).To(HaveOccurred())
+	g.Expect(containers(t, run)).To(BeEmpty())
+}
+
+func TestAStartThatIsCutOffAtAnyMomentLeavesNoContainer(t *testing.T) {
+	args := asContainer(t, "never-ready")
+	for i, after := range []time.Duration{0, 5 * time.Millisecond, 20 * time.Millisecond, 60 * time.Millisecond, 120 * time.Millisecond} {
+		t.Run(after.String(), func(t *testing.T) {
+			g := NewWithT(t)
+			ctx, cancel := context.WithTimeout(t.Context(), after)
+			defer cancel()
+			run := Run{ID: fmt.Sprintf(testRun, 0x60000000|i<<24|os.Getpid()&0xffffff), Dir: t.TempDir()}
+			_, err := Start(ctx, resolved(t, args...), run)
+			g.Expect(err).To(HaveOccurred())
+			g.Expect(containers(t, run)).To(BeEmpty())
+		})
+	}
+}
+
+func TestTheMocksImageIsBuiltFromThisTree(t *testing.T) {
+	g := NewWithT(t)
+	dockerCommand(t, "version")
+	name := fmt.Sprintf("plumbline-mock:test-%d", os.Getpid())
+	recipe, err := engines.Load("mock")
+	g.Expect(err).NotTo(HaveOccurred())
+	d, err := connectDocker(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
+	defer d.provider.Close()
+	root, inTree := settings.SourceTree()
+	g.Expect(inTree).To(BeTrue())
+	g.Expect(new(order).buildImage(t.Context(), d, root, name, recipe.Container.Build)).To(Succeed())
+	defer dockerCommand(t, "rmi", "-f", name)
+	e, run, err := start(t, []string{"--engine=mock-container", "--image=" + name, "--server-capacity=3"})
+	g.Expect(err).NotTo(HaveOccurred())
+	facts, err := Describe(t.Context(), e, nil, quick)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(facts.Name).To(Equal("plumbline-mock"))
+	g.Expect(facts.Capacity).To(HaveValue(Equal(3)))
+	exit, err := e.Stop(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(exit.Code).To(HaveValue(BeZero()), "it ends in order")
 	g.Expect(containers(t, run)).To(BeEmpty())
 }

@@ -1,6 +1,6 @@
 // Package engine holds how the engine under test is had and what it tells of itself: name, version, models, context,
-// capacity, and token counts where it offers them. It is a live server, the built-in mock, or a process or a container
-// that a recipe starts for the run. It asks before and after a run, never during one; it never measures, it never puts the
+// capacity, and token counts where it offers them. It is a live server, the built-in mock, a replay of what was
+// recorded, or a process or a container that a recipe starts for the run. It asks before and after a run, never during one; it never measures, it never puts the
 // mock in the place of a server that was named, and it pulls no image unless told to.
 //
 // Nothing is left of an engine that it started, however the program ends: the program is started once more, as the
@@ -41,6 +41,7 @@ type Engine interface {
 const (
 	KindLive      = "live"
 	KindMock      = "mock"
+	KindReplay    = "replay"
 	KindProcess   = "process"
 	KindContainer = "container"
 )
@@ -72,6 +73,8 @@ func Start(ctx context.Context, s *settings.Settings, run Run) (Engine, error) {
 		return live(s.URL), nil
 	case settings.EngineMock:
 		return startMock(context.WithoutCancel(ctx), s, run.Pack)
+	case settings.EngineReplay:
+		return startReplay(context.WithoutCancel(ctx), s)
 	}
 	return startFromRecipe(ctx, s, run)
 }
@@ -99,6 +102,23 @@ func startMock(ctx context.Context, s *settings.Settings, pack *corpus.Pack) (En
 	return mock{server}, nil
 }
 
+// startReplay gives recorded responses again, each to the request that it was recorded of.
+func startReplay(ctx context.Context, s *settings.Settings) (Engine, error) {
+	opts := mockserver.ReplayOptions{Speed: 1}
+	for _, file := range s.Replay {
+		replays, err := fixtures.ReadReplays(file)
+		if err != nil {
+			return nil, fmt.Errorf("start replay engine: %w", err)
+		}
+		opts.Replays = append(opts.Replays, replays...)
+	}
+	server, err := mockserver.StartReplay(ctx, opts)
+	if err != nil {
+		return nil, fmt.Errorf("start replay engine: %w", err)
+	}
+	return replayed{server}, nil
+}
+
 type live string
 
 func (live) Kind() string                                       { return KindLive }
@@ -117,6 +137,17 @@ func (mock) Ended() <-chan struct{}         { return nil }
 func (mock) Died() error                    { return nil }
 func (m mock) Stop(ctx context.Context) (*fixtures.EngineExit, error) {
 	return nil, m.server.Close(ctx)
+}
+
+type replayed struct{ server *mockserver.Replayer }
+
+func (replayed) Kind() string                   { return KindReplay }
+func (r replayed) URL() string                  { return r.server.URL() }
+func (replayed) Started() *fixtures.EngineStart { return nil }
+func (replayed) Ended() <-chan struct{}         { return nil }
+func (replayed) Died() error                    { return nil }
+func (r replayed) Stop(ctx context.Context) (*fixtures.EngineExit, error) {
+	return nil, r.server.Close(ctx)
 }
 
 // Options bound the questions to an engine. Zero fields take the defaults named with them.
@@ -165,5 +196,9 @@ func Describe(ctx context.Context, e Engine, header http.Header, opts Options) (
 	facts.Kind = e.Kind()
 	facts.Started = e.Kind() != KindLive
 	facts.Start = e.Started()
+	if facts.Kind == KindReplay { // it names itself, and what was recorded is another engine's
+		facts.Name = ""
+		delete(facts.Sources, "name")
+	}
 	return facts, err
 }

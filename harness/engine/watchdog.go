@@ -103,7 +103,7 @@ func watch(in io.Reader) {
 
 // A container may be on its way when its maker is killed, so the watchdog looks for this long.
 const (
-	removeFor   = 10 * time.Second
+	removeFor   = 30 * time.Second
 	removeEvery = 250 * time.Millisecond
 )
 
@@ -117,12 +117,12 @@ func removeLabelled(host, label string) {
 	defer docker.Close()
 	removed := false
 	for ctx.Err() == nil {
-		found, err := docker.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("label", label)})
-		if err == nil && len(found.Items) == 0 && removed {
+		ids, err := labelled(ctx, docker, label)
+		if err == nil && len(ids) == 0 && removed {
 			return
 		}
-		for _, c := range found.Items {
-			_, err := docker.ContainerRemove(ctx, c.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		for _, id := range ids {
+			_, err := docker.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 			removed = removed || err == nil
 		}
 		time.Sleep(removeEvery)

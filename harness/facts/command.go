@@ -27,15 +27,18 @@ func runCommand(ctx context.Context, name string, args ...string) ([]byte, error
 	if err != nil {
 		return nil, errMissing
 	}
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	bounded, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, path, args...)
+	cmd := exec.CommandContext(bounded, path, args...)
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	cmd.WaitDelay = commandTimeout / 4 // a child of it that holds the pipe must not hold us
 	var out head
 	cmd.Stdout = &out
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if bounded.Err() != nil {
 			return nil, fmt.Errorf("no answer within %v", commandTimeout)
 		}
 		return nil, err

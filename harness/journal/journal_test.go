@@ -31,8 +31,10 @@ func TestARecordIsReadBackAsItWasAppended(t *testing.T) {
 	j, err := journal.Create(dir, journal.FileName, header())
 	g.Expect(err).NotTo(HaveOccurred())
 	after := fixtures.After{ServedModels: []string{"m"}}
+	cool := fixtures.GPUMoment{Phase: "warmup", When: fixtures.BeforePhase, SinceStart: 7, State: fixtures.GPUState{
+		Readings: []fixtures.GPUReading{{DeviceIndex: 1, TemperatureC: new(41.5)}}, Reasons: map[string]string{"readings.0.power_w": "why"}}}
 	for _, l := range []fixtures.Line{exchange("a", "one <b>"), {Skip: &fixtures.Skip{ID: "b", Reason: "why"}},
-		exchange("c", "\xff"), {After: &after}, {End: &fixtures.RunEnd{At: 9}}} {
+		{GPU: &cool}, exchange("c", "\xff"), {After: &after}, {End: &fixtures.RunEnd{At: 9}}} {
 		g.Expect(j.Append(l)).To(Succeed())
 	}
 	g.Expect(j.Close()).To(Succeed())
@@ -44,6 +46,7 @@ func TestARecordIsReadBackAsItWasAppended(t *testing.T) {
 	g.Expect(run.Exchanges).To(HaveLen(2))
 	g.Expect(string(run.Exchanges[1].Pieces[0].Bytes)).To(Equal("\xff"))
 	g.Expect(run.Skips).To(Equal([]fixtures.Skip{{ID: "b", Reason: "why"}}))
+	g.Expect(run.GPUs).To(Equal([]fixtures.GPUMoment{cool}))
 	g.Expect(run.After).To(HaveValue(Equal(after)))
 	g.Expect(run.End).To(HaveValue(Equal(fixtures.RunEnd{At: 9})))
 	g.Expect(run.Torn).To(BeFalse())

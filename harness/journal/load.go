@@ -19,6 +19,7 @@ import (
 type Load struct {
 	Header fixtures.Header
 	Stages []fixtures.Stage
+	GPUs   []fixtures.GPUMoment
 	After  *fixtures.After
 	End    *fixtures.RunEnd
 	// Torn says that the record ended inside a line, which was left out.
@@ -91,12 +92,17 @@ func (l *Load) scan() error {
 			l.rows = append(l.rows, row)
 		case line.Stage != nil:
 			l.Stages = append(l.Stages, *line.Stage)
+		case line.GPU != nil:
+			if err := line.GPU.Check(); err != nil {
+				return fmt.Errorf("line %d: %w", r.Number(), err)
+			}
+			l.GPUs = append(l.GPUs, *line.GPU)
 		case line.After != nil:
 			l.After = line.After
 		case line.End != nil:
 			l.End = line.End
 		default:
-			return fmt.Errorf("line %d: want a row, a stage, what the engine told after the run, or its end", r.Number())
+			return fmt.Errorf("line %d: want a row, a stage, a state of accelerators, what the engine told after the run, or its end", r.Number())
 		}
 	}
 }

@@ -59,12 +59,13 @@ func order(t *testing.T, l *journal.Load) []string {
 func TestRowsComeByStageAndIndexWhateverTheirOrderOnDisk(t *testing.T) {
 	g := NewWithT(t)
 	l, err := load(t, row("closed", 2), row("closed", 0), row("closed", 1),
-		fixtures.Line{Stage: &fixtures.Stage{Name: "closed"}}, row("open", 1), row("open", 0), fixtures.Line{End: &fixtures.RunEnd{At: 5}})
+		fixtures.Line{Stage: &fixtures.Stage{Name: "closed"}}, fixtures.Line{GPU: &fixtures.GPUMoment{Phase: "closed", When: fixtures.AfterPhase}}, row("open", 1), row("open", 0), fixtures.Line{End: &fixtures.RunEnd{At: 5}})
 	g.Expect(err).NotTo(HaveOccurred())
 	want := []string{"capacity-closed-00000", "capacity-closed-00001", "capacity-closed-00002", "capacity-open-00000", "capacity-open-00001"}
 	g.Expect(order(t, l)).To(Equal(want))
 	g.Expect(order(t, l)).To(Equal(want), "as often as one likes")
 	g.Expect(l.Stages).To(HaveLen(1))
+	g.Expect(l.GPUs).To(HaveLen(1))
 	g.Expect(l.End).NotTo(BeNil())
 }
 
@@ -84,6 +85,7 @@ func TestALoadsRecordMustBeOne(t *testing.T) {
 	}{
 		"the same request twice": {[]fixtures.Line{row("closed", 1), row("closed", 1)}, "line 3: request 1 of stage \"closed\" has a row already"},
 		"an exchange":            {[]fixtures.Line{{Exchange: &fixtures.Exchange{Format: fixtures.ExchangeFormat, ID: "x"}}}, "line 2: want a row"},
+		"a state of no moment":   {[]fixtures.Line{{GPU: &fixtures.GPUMoment{Phase: "closed", When: "during"}}}, `line 2: state of accelerators: want one before or after a phase, got "during" "closed"`},
 	} {
 		t.Run(claim, func(t *testing.T) {
 			_, err := load(t, c.lines...)

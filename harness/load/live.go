@@ -62,8 +62,8 @@ func (l *Live) quantile(q float64) *time.Duration {
 	return nil
 }
 
-// watchEvery is the time between two snapshots of a display: as often as an eye can use.
-const watchEvery = 250 * time.Millisecond
+// watchEvery is the time between two snapshots of a display: as often as an eye can use, and never more than four a second.
+const watchEvery = 300 * time.Millisecond
 
 // Watch shows snapshots until ctx ends, and one last then.
 func (l *Live) Watch(ctx context.Context, show func(Snapshot)) {

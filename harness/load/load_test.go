@@ -395,16 +395,16 @@ func TestALiveViewShowsWhereAStageStands(t *testing.T) {
 		display.Go(func() {
 			live.Watch(ctx, func(s load.Snapshot) { shown, at = append(shown, s), append(at, time.Since(start)) })
 		})
-		time.Sleep(100 * ms)
+		time.Sleep(150 * ms)
 		run(t, t.Context(), load.Plan{Workers: 2, Requests: 4, Live: live}, func(_ context.Context, i int, _ time.Time) load.Outcome {
 			time.Sleep(200 * ms)
 			live.Judged(200*ms, i == 1)
 			return load.Outcome{}
 		})
-		time.Sleep(10 * ms)
+		time.Sleep(60 * ms)
 		cancel()
 		display.Wait()
-		g.Expect(at).To(Equal([]time.Duration{250 * ms, 500 * ms, 510 * ms}))
+		g.Expect(at).To(Equal([]time.Duration{300 * ms, 600 * ms, 610 * ms}))
 		g.Expect(shown[0]).To(Equal(load.Snapshot{Dispatched: 2, InFlight: 2}))
 		last := shown[len(shown)-1]
 		g.Expect([]int64{last.Dispatched, last.InFlight, last.Done, last.Failed}).To(Equal([]int64{4, 0, 4, 1}))

@@ -43,7 +43,7 @@ type CapacitySettings struct {
 	Rate           float64 `flag:"capacity-rate" default:"0" min:"0" max:"10000" help:"capacity: requests a second of the open loop"`
 	OpenRequests   int     `flag:"capacity-open-requests" default:"60" min:"1" max:"100000" help:"capacity: requests of the open loop"`
 	Sweep          []int   `flag:"capacity-sweep" min:"1" max:"4096" help:"capacity: concurrency levels to try after that, such as 1,2,4,8, to find the knee" unset:"no sweep"`
-	SweepRequests  int     `flag:"capacity-sweep-requests" default:"20" min:"1" max:"100000" help:"capacity: requests of each level of the sweep, at least twice its concurrency"`
+	SweepRequests  int     `flag:"capacity-sweep-requests" default:"20" min:"1" max:"100000" help:"capacity: requests of each level of the sweep, at least the highest level; by default at least twice that"`
 	DryRun         bool    `flag:"capacity-dry-run" default:"false" help:"capacity: print the plan as JSON and send nothing"`
 
 	SLO []string `flag:"slo" help:"objective that goodput counts, such as ttft=2s,tpot=60ms; figures: ttft, tpot, e2e" unset:"no goodput"`

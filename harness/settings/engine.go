@@ -8,11 +8,16 @@ import (
 	"plumbline/fixtures/engines"
 )
 
-// The engines that need no recipe.
+// The names of engines without a recipe.
 const (
 	EngineLive = "live" // the server at URL
 	EngineMock = "mock" // the one built in
+	// EngineReplay gives recorded responses again.
+	EngineReplay = "replay"
 )
+
+// withoutRecipe are the engines that need no recipe.
+var withoutRecipe = []string{EngineLive, EngineMock, EngineReplay}
 
 // EngineName is how the engine is had: what --engine says, else live with an address and the built-in mock without.
 func (s *Settings) EngineName() string {
@@ -41,14 +46,19 @@ func (s *Settings) checkEngine(bad func(flag, format string, args ...any)) {
 	name := s.EngineName()
 	_, form, started := s.Started()
 	switch {
-	case !started && name != EngineLive && name != EngineMock:
-		valid := slices.Concat([]string{EngineLive, EngineMock}, engines.Engines())
+	case !started && !slices.Contains(withoutRecipe, name):
+		valid := slices.Concat(withoutRecipe, engines.Engines())
 		bad("engine", "there is no such engine; %svalid: %s", suggestion(name, valid), strings.Join(valid, " "))
 		return
 	case name == EngineLive && s.URL == "":
 		bad("engine", "a live server has an address: give it with --url")
 	case name != EngineLive && s.URL != "":
 		bad("engine", "it contradicts %s: a server that is there already is not started; leave one of them out", s.cite("url"))
+	case name == EngineReplay && len(s.Replay) == 0:
+		bad("engine", "a replay needs what was recorded: give a run's outputs.jsonl with --replay")
+	}
+	if len(s.Replay) > 0 && name != EngineReplay {
+		bad("replay", "it is what the engine %q answers with: choose that with --engine, or leave it out", EngineReplay)
 	}
 	if s.From("mock-pace") != FromDefault && name != EngineMock {
 		with := "engine"

@@ -29,7 +29,8 @@ type Settings struct {
 	Config string `flag:"config" kind:"path" help:"YAML file with further settings" unset:"no file"`
 
 	URL                string        `flag:"url" help:"base address of the server under test, such as http://127.0.0.1:8080" unset:"the built-in mock engine"`
-	Engine             string        `flag:"engine" help:"how the engine is had: live (the server at --url), mock (the built-in one), or started here for the run from a recipe: NAME-process or NAME-container, such as llama.cpp-process; docs/engines.md lists them" unset:"live with --url, else mock"`
+	Engine             string        `flag:"engine" help:"how the engine is had: live (the server at --url), mock (the built-in one), replay (what was recorded, given again), or started here for the run from a recipe: NAME-process or NAME-container, such as llama.cpp-process; docs/engines.md lists them" unset:"live with --url, else mock"`
+	Replay             []string      `flag:"replay" kind:"path" help:"record whose responses the engine replay gives again, at the recorded pace: a run's outputs.jsonl, cases; may be given several times" unset:"none"`
 	Image              string        `flag:"image" help:"image to start the container from" unset:"the recipe's"`
 	EnginePull         bool          `flag:"engine-pull" default:"false" help:"let the image be pulled when it is not on this machine; otherwise nothing is ever pulled"`
 	EngineCommand      string        `flag:"command" kind:"program" help:"program to start the process from, by name or path" unset:"the recipe's"`

@@ -101,6 +101,8 @@ func TestEverySettingIsReadFromEverySource(t *testing.T) {
 			text = "ttft=2s"
 		case "engine":
 			text = "mock-process"
+		case "replay":
+			environ = append(environ, "PLUMBLINE_ENGINE=replay")
 		case "image", "engine-pull":
 			environ = append(environ, "PLUMBLINE_ENGINE=mock-container")
 		case "command", "engine-arg", "engine-port", "engine-start-timeout":

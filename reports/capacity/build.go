@@ -43,6 +43,8 @@ type Input struct {
 	Header *fixtures.Header
 	// Stages are those that came to their end. A stage without one was cut off.
 	Stages []fixtures.Stage
+	// GPUs are the states of the accelerators before and after stages, in the order of the record.
+	GPUs []fixtures.GPUMoment
 	// End is the record's last line; nil for a run that was killed.
 	End *fixtures.RunEnd
 	// Interrupted, when not "", is what cut the run short; "" takes what End says.

@@ -87,6 +87,7 @@ func (b *builder) extensions() object {
 	o.part("goodput", b.goodput, whyNoSLO)
 	o.part("open_loop", b.openLoop, "no open loop was asked for")
 	o.part("sweep", b.sweep, "no sweep was asked for")
+	b.putGPUStates(o)
 	put(o, "max_model_len_source", told(run.MaxModelLenSource), "no context window is known")
 	return o
 }

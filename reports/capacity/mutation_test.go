@@ -234,6 +234,15 @@ var ofOurs = []mutation{
 	{"extensions.plumbline.sweep.levels.2.throughput_tok_s", `900.0`, "/extensions/plumbline/sweep/knee/concurrency"},
 	{"extensions.plumbline.sweep.levels.0.failed", `5`, "/extensions/plumbline/sweep/levels/0/failed"},
 	{"extensions.plumbline.sweep.levels.0.results", `5`, "/extensions/plumbline/sweep/levels/0/results"},
+	{"extensions.plumbline.gpu_states", ``, "/extensions/plumbline/gpu_states"},
+	{"extensions.plumbline.gpu_states", `null`, "/extensions/plumbline/gpu_states_reason"},
+	{"extensions.plumbline.gpu_states.0.when", `"during"`, "/extensions/plumbline/gpu_states/0/when"},
+	{"extensions.plumbline.gpu_states.0.when", `"after"`, "/extensions/plumbline/gpu_states/0/when"},
+	{"extensions.plumbline.gpu_states.1.when", `"before"`, "/extensions/plumbline/gpu_states/1/when"},
+	{"extensions.plumbline.gpu_states.1.stage", `"lunch"`, "/extensions/plumbline/gpu_states/1/when"},
+	{"extensions.plumbline.gpu_states.1.readings_reason", ``, "/extensions/plumbline/gpu_states/1/readings_reason"},
+	{"extensions.plumbline.gpu_states.0.readings.0.power_w", `-1.0`, "/extensions/plumbline/gpu_states/0/readings/0/power_w"},
+	{"extensions.plumbline.gpu_states.0.readings.1.power_w_reason", ``, "/extensions/plumbline/gpu_states/0/readings/1/power_w_reason"},
 	{"extensions.plumbline.newer", `1`, ""},
 }
 

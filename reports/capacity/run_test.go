@@ -127,6 +127,12 @@ func madeUp() Input {
 			Host:     fixtures.HostFacts{EngineHere: true, GPUs: []fixtures.GPU{{Name: "Card A"}, {Name: "Card B"}, {Name: "Card A"}}},
 			Capacity: run,
 		},
+		GPUs: []fixtures.GPUMoment{
+			{Phase: "closed", When: fixtures.BeforePhase, State: fixtures.GPUState{Readings: []fixtures.GPUReading{
+				{PowerW: new(31.49), TemperatureC: new(41.0), CoreClockMHz: new(210.0), MemoryClockMHz: new(405.0)},
+				{DeviceIndex: 1, TemperatureC: new(-2.5)}}, Reasons: map[string]string{"readings.1.power_w": "card B has no gauge"}}},
+			{Phase: "closed", When: fixtures.AfterPhase, State: fixtures.GPUState{Reasons: map[string]string{"readings": "nvidia-smi: no answer within 2s"}}},
+		},
 		End: &fixtures.RunEnd{}, PlannedSizes: []int{16000, 32768, 16000, 65536, 16000, 32768, 16000, 16000},
 	}
 	client := func(overloaded bool) *fixtures.ClientCheck {

@@ -62,6 +62,7 @@ func (v *validation) extension() {
 	}
 	v.cachedTokens(o.get("cached_tokens"))
 	v.allIntervals(o.get("intervals"))
+	v.gpuStates(o.get("gpu_states"))
 	v.closedGoodput(o.get("goodput"))
 	v.openLoop(o.get("open_loop"))
 	v.sweep(o.get("sweep"))

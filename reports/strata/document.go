@@ -326,6 +326,8 @@ type Extensions struct {
 	// ServedModelsBefore and ServedModelsAfter are the ids of the models that the engine said it served, before the run and after its last request.
 	ServedModelsBefore Null[[]string] `json:"served_models_before"`
 	ServedModelsAfter  Null[[]string] `json:"served_models_after"`
+	// GPUStates are the states of the accelerators before and after each phase, as their vendors' tools told them.
+	GPUStates Null[[]GPUState] `json:"gpu_states"`
 	// Notes say what the figures of this document do not.
 	Notes []string `json:"notes"`
 	// Findings are the deviations of each reply from the interface; requests without any are left out.
@@ -337,4 +339,20 @@ type Extensions struct {
 type Drift struct {
 	PromptTPS Null[Number] `json:"prompt_tps"`
 	DecodeTPS Null[Number] `json:"decode_tps"`
+}
+
+// GPUState is how the accelerators were before or after a phase, while no request was under way.
+type GPUState struct {
+	Phase    string             `json:"phase"`
+	When     string             `json:"when"` // before, after
+	Readings Null[[]GPUReading] `json:"readings"`
+}
+
+// GPUReading is one accelerator at one moment: watts, degrees Celsius, megahertz, with the decimals of the tool.
+type GPUReading struct {
+	DeviceIndex    int          `json:"device_index"`
+	PowerW         Null[Number] `json:"power_w"`
+	TemperatureC   Null[Number] `json:"temperature_c"`
+	CoreClockMHz   Null[Number] `json:"core_clock_mhz"`
+	MemoryClockMHz Null[Number] `json:"memory_clock_mhz"`
 }

@@ -33,6 +33,7 @@ func (b *builder) extensions(d *Document) Extensions {
 		ClockResolutionSeconds: None[Number](whyNoResolution),
 		ServedModelsBefore:     models(h.Engine.ServedModels),
 		ServedModelsAfter:      None[[]string](whyNotAskedAgain),
+		GPUStates:              b.gpuStates(),
 		Notes:                  notes(d.Summaries),
 		Findings:               b.findings(),
 	}

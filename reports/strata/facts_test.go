@@ -96,3 +96,29 @@ func TestACommitIsStratasOnlyOnStrata(t *testing.T) {
 	commit, _ := d.Extensions.EngineCommit.Get()
 	g.Expect(commit).To(Equal(run.Header.Engine.Commit))
 }
+
+func TestStatesOfAcceleratorsStandWithTheirReasons(t *testing.T) {
+	g := NewWithT(t)
+	d, _ := mustBuild(t, referenceRun(t), referenceReplies(t))
+	states, _ := d.Extensions.GPUStates.Get()
+	g.Expect(states).To(HaveLen(2))
+	readings, _ := states[0].Readings.Get()
+	power, _ := readings[0].PowerW.Get()
+	g.Expect(power.String()).To(Equal("31.49"), "as the tool told it")
+	g.Expect(readings[1].PowerW.Reason()).To(Equal("an iGPU has no gauge"))
+	g.Expect(readings[1].CoreClockMHz.Reason()).To(Equal(whyNoGauge))
+	g.Expect(states[1].Readings.Reason()).To(Equal("nvidia-smi: no answer within 2s"))
+
+	for want, change := range map[string]func(*fixtures.Run){
+		"no vendor's tool": func(r *fixtures.Run) { r.Header.Host.Reasons["gpus"] = "no vendor's tool is installed here" },
+		whyNoGPUState:      func(*fixtures.Run) {},
+		whyEngineElsewhere: func(r *fixtures.Run) { r.Header.Host.EngineHere = false },
+	} {
+		run := referenceRun(t)
+		run.GPUs = nil
+		change(run)
+		d, data := mustBuild(t, run, referenceReplies(t))
+		g.Expect(d.Extensions.GPUStates.Reason()).To(HavePrefix(want))
+		g.Expect(Validate(data, nil)).To(BeEmpty())
+	}
+}

@@ -210,6 +210,18 @@ var ofOurs = []mutation{
 	{"extensions.repetition_drift.short.decode_tps", `0.1`, "/extensions/repetition_drift/short/decode_tps"},
 	{"extensions.repetition_drift.long", `{"prompt_tps":0.0,"decode_tps":0.0}`, "/extensions/repetition_drift/long"},
 	{"extensions.clock_resolution_s", `3e-8`, "/extensions/clock_resolution_s"},
+	{"extensions.gpu_states", ``, "/extensions/gpu_states"},
+	{"extensions.gpu_states", `null`, "/extensions/gpu_states"},
+	{"extensions.gpu_states.0.phase", `"lunch"`, "/extensions/gpu_states/0/phase"},
+	{"extensions.gpu_states.0.when", `"during"`, "/extensions/gpu_states/0/when"},
+	{"extensions.gpu_states.0.when", `"after"`, "/extensions/gpu_states/0/when"},
+	{"extensions.gpu_states.1.when", `"before"`, "/extensions/gpu_states/1/when"},
+	{"extensions.gpu_states.0.readings", `null`, "/extensions/gpu_states/0/readings"},
+	{"extensions.gpu_states.0.readings.0.power_w", `31`, "/extensions/gpu_states/0/readings/0/power_w"},
+	{"extensions.gpu_states.0.readings.0.power_w", `-1.0`, "/extensions/gpu_states/0/readings/0/power_w"},
+	{"extensions.gpu_states.0.readings.0.core_clock_mhz", `null`, "/extensions/gpu_states/0/readings/0/core_clock_mhz"},
+	{"extensions.gpu_states.0.readings.1.device_index", `1.0`, "/extensions/gpu_states/0/readings/1/device_index"},
+	{"extensions.gpu_states.0.readings.1.fan", `1.0`, "/extensions/gpu_states/0/readings/1/fan"},
 }
 
 func TestEveryMutationIsRefusedAtItsPlace(t *testing.T) {

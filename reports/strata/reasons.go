@@ -48,6 +48,8 @@ const (
 const (
 	whyEngineElsewhere = "the engine does not run on this machine, and its interface tells nothing about its own"
 	whyUnread          = "this machine does not tell"
+	whyNoGPUState      = "the accelerators were not looked at before and after the phases"
+	whyNoGauge         = "the vendor's tool does not tell it"
 	whyNoPowerLimit    = "the vendor's tool does not tell the power limit"
 	whyNoMemory        = "the vendor's tool does not tell the memory"
 	whyNoMemoryKind    = "the vendor's tool does not tell the kind of memory"

@@ -82,6 +82,13 @@ func referenceRun(t testing.TB) *fixtures.Run {
 				{Kind: "provenance", Path: manifestPath, SHA256: strings.Repeat("ab", 32)},
 			},
 		},
+		GPUs: []fixtures.GPUMoment{
+			{Phase: corpus.PhaseWarmup, When: fixtures.BeforePhase, State: fixtures.GPUState{Readings: []fixtures.GPUReading{
+				{PowerW: ptr(31.49), TemperatureC: ptr(41.0), CoreClockMHz: ptr(210.0), MemoryClockMHz: ptr(405.0)},
+				{DeviceIndex: 1, TemperatureC: ptr(-2.5)}}, Reasons: map[string]string{"readings.1.power_w": "an iGPU has no gauge"}}},
+			{Phase: corpus.PhaseWarmup, When: fixtures.AfterPhase, SinceStart: time.Second,
+				State: fixtures.GPUState{Reasons: map[string]string{"readings": "nvidia-smi: no answer within 2s"}}},
+		},
 		After: &fixtures.After{ServedModels: []string{"tiny"}, RequestsServed: ptr(int64(7 + 22))},
 		End:   &fixtures.RunEnd{At: 103 * time.Second},
 	}

@@ -25,6 +25,7 @@ func (v *validation) ours(data []byte) {
 	v.reasonSentences()
 	v.reasonsBorneOut(d)
 	v.findings(d)
+	v.gpuStates(d)
 	v.stage(d)
 	v.budgets(d)
 	if want := timingBasis(d.Requests); !sameValue(want, d.Extensions.TimingBasis) {

@@ -57,6 +57,8 @@ var writing = []written{
 	{"/extensions/client_decode_tps/*", rateDecimals},
 	{"/extensions/repetition_drift/*/*", rateDecimals},
 	{"/extensions/clock_resolution_s", clockDecimals},
+	{"/extensions/gpu_states/*/readings/*/device_index", asInteger},
+	{"/extensions/gpu_states/*/readings/*/*", asMeasured},
 	{"/extensions/findings/*/*/count", asInteger},
 }
 

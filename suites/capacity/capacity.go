@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/onsi/ginkgo/v2"
-	"github.com/onsi/gomega"
 
 	"plumbline/fixtures"
 	"plumbline/harness/transcript"
@@ -60,8 +59,9 @@ func Describe(s *session.Session) {
 		l := load{Session: s}
 		ginkgo.BeforeAll(func(ctx ginkgo.SpecContext) {
 			var err error
-			l.Summary, err = s.Load(ctx)
-			gomega.Expect(err).NotTo(gomega.HaveOccurred())
+			if l.Summary, err = s.Load(ctx); err != nil {
+				ginkgo.Fail(err.Error())
+			}
 		})
 		for _, c := range claims {
 			ginkgo.It("capacity-"+c.id+" "+c.text, ginkgo.Label("case:capacity-"+c.id), func() {

@@ -44,6 +44,9 @@ var suite = sync.OnceValues(func() (string, error) {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
+	if image, built := imageBuilt.Load().(string); built {
+		_ = exec.Command("docker", "rmi", "-f", image).Run()
+	}
 	if binary, err := suite(); err == nil {
 		_ = os.RemoveAll(filepath.Dir(binary))
 	}
@@ -67,7 +70,7 @@ func command(t *testing.T, env []string, args ...string) (*exec.Cmd, string) {
 	dir := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), binary, args...)
 	cmd.Dir = dir
-	cmd.Env = append(cleanEnvironment(), env...)
+	cmd.Env = append(append(cleanEnvironment(), "XDG_CACHE_HOME="+filepath.Join(dir, ".cache")), env...)
 	return cmd, dir
 }
 

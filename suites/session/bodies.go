@@ -1,6 +1,9 @@
 package session
 
-import "sync"
+import (
+	"fmt"
+	"sync"
+)
 
 // bodies makes the bodies of a stage ahead of their dispatch, in order: a long prompt takes milliseconds to write, which
 // would be the client's own delay.
@@ -11,6 +14,7 @@ type bodies struct {
 	size    int // bytes of what is ready
 	next    int // the first that was not made yet
 	stopped bool
+	failed  any // what making one panicked with
 	made    sync.WaitGroup
 }
 
@@ -20,7 +24,7 @@ const (
 	bodiesAheadSize = 32 << 20
 )
 
-func newBodies(n int, make_ func(i int) []byte) *bodies {
+func newBodies(n int, write func(i int) []byte) *bodies {
 	b := &bodies{ready: map[int][]byte{}}
 	b.changed = sync.NewCond(&b.mu)
 	b.made.Go(func() {
@@ -28,7 +32,7 @@ func newBodies(n int, make_ func(i int) []byte) *bodies {
 			if !b.room(i) {
 				return
 			}
-			body := make_(i)
+			body := b.make(write, i)
 			b.mu.Lock()
 			b.ready[i], b.size = body, b.size+len(body)
 			b.changed.Broadcast()
@@ -36,6 +40,18 @@ func newBodies(n int, make_ func(i int) []byte) *bodies {
 		}
 	})
 	return b
+}
+
+// make makes one body. A fault in it is that of the request that takes the body.
+func (b *bodies) make(write func(i int) []byte, i int) []byte {
+	defer func() {
+		if p := recover(); p != nil {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.failed = p
+		}
+	}()
+	return write(i)
 }
 
 // room waits until body i may be made; false when none is wanted any more.
@@ -58,6 +74,9 @@ func (b *bodies) take(i int) []byte {
 			delete(b.ready, i)
 			b.size -= len(body)
 			b.changed.Broadcast()
+			if body == nil {
+				panic(fmt.Sprintf("the body could not be made: %v", b.failed))
+			}
 			return body
 		}
 		if b.stopped {

@@ -42,19 +42,29 @@ func (s *Session) Load(ctx context.Context) (*capacity.Summary, error) {
 		if told, err := engine.After(ctx, s.engine.URL(), s.auth, engine.OptionsFor(s.settings)); err == nil {
 			s.after = &told
 		}
+		if err := s.gauge.turn(ctx, ""); err != nil {
+			return nil, err
+		}
 	}
 	l := &loadRun{s: s, header: s.header}
 	if err := l.prepare(ctx); err != nil {
 		return nil, err
 	}
 	s.load = l
+	cards := gauge{s: s, record: l.record}
 	for _, stage := range l.plan.Stages() {
+		if err := cards.turn(ctx, stage.Name); err != nil {
+			return nil, err
+		}
 		if err := l.run(ctx, stage); err != nil {
 			return nil, err
 		}
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || s.engine.Died() != nil {
 			break
 		}
+	}
+	if err := cards.turn(context.WithoutCancel(ctx), ""); err != nil {
+		return nil, err
 	}
 	return writeCapacity(s.dir, false)
 }
@@ -85,15 +95,26 @@ func (s *Session) LoadFailures(class string) (examples, commands []string) {
 	return s.load.saved.evidence(class)
 }
 
-func (l *loadRun) prepare(ctx context.Context) error {
-	s := l.s
+// askedOfLoad is what the settings ask of this server, seen to be possible.
+func (s *Session) askedOfLoad() (fixtures.CapacityRun, error) {
 	run := s.settings.CapacityRun()
 	if run.MaxModelLen == 0 {
 		if s.header.Engine.ContextTokens == nil {
-			return errors.New("plan the load: the server does not tell its context window: give it with --capacity-max-model-len")
+			return run, errors.New("plan the load: the server does not tell its context window: give it with --capacity-max-model-len")
 		}
 		run.MaxModelLen, run.MaxModelLenSource = *s.header.Engine.ContextTokens, "engine"
 	}
+	run.Calibration = plan.Assumed
+	pack, err := corpus.Default()
+	if err != nil {
+		return run, err
+	}
+	_, err = plan.Capacity(run, s.header.Model, pack)
+	return run, err
+}
+
+func (l *loadRun) prepare(ctx context.Context) error {
+	s, run := l.s, l.s.asked
 	timeouts := s.timeouts()
 	timeouts.Total = run.Timeout
 	for _, inner := range []*time.Duration{&timeouts.FirstByte, &timeouts.FirstToken, &timeouts.Idle, &timeouts.Connect} {
@@ -107,7 +128,6 @@ func (l *loadRun) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	run.Calibration = plan.Assumed
 	l.header.Plan = nil
 	l.header.Capacity = &run
 	if l.plan, err = plan.Capacity(run, s.header.Model, pack); err != nil {
@@ -176,6 +196,7 @@ func (l *loadRun) count(ctx context.Context, texts []string) (fixtures.Calibrati
 func (l *loadRun) run(ctx context.Context, stage plan.LoadStage) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	line := l.s.lifeline(ctx, cancel)
 	live := &load.Live{}
 	judged := l.judging(stage.Name, live, cancel)
 	bodies := newBodies(stage.Requests, func(i int) []byte { return l.plan.Body(stage.Name, i) })
@@ -190,7 +211,8 @@ func (l *loadRun) run(ctx context.Context, stage plan.LoadStage) error {
 		}
 		x := l.client.Do(ctx, client.Call{ID: r.ID(), Method: "POST", Path: plan.ChatPath, Body: bodies.take(i),
 			Watcher: watch{transcript.NewWatcher()}})
-		judged.put(r, x)
+		line.broke(x)
+		judged.put(r, x) // last: what panics before it is a request without a row, which then gets one
 		return outcome(l.s.started, x)
 	}
 	asked := load.Plan{AbortErrorRate: abortRate(l.header.Capacity.AbortErrorRate), AbortAfter: abortAfter, Live: live}
@@ -200,6 +222,7 @@ func (l *loadRun) run(ctx context.Context, stage plan.LoadStage) error {
 		asked.Workers, asked.Requests, asked.Apart = stage.Concurrency, stage.Requests, apart(l.header.Capacity)
 	}
 	result, err := load.Run(ctx, asked, send)
+	returned := time.Now()
 	judged.faulted(result.Faults)
 	kept := judged.finish()
 	shown()
@@ -211,7 +234,8 @@ func (l *loadRun) run(ctx context.Context, stage plan.LoadStage) error {
 		Sent: result.Sent, StartedAt: result.StartedAt.Round(0).UTC(), Wall: result.Wall, Stopped: result.Stopped,
 		Client: &result.Client,
 	}
-	at.FinishedAt = at.StartedAt.Add(result.Wall)
+	// By the host's clock: the document tells how far it moved beside the monotonic one.
+	at.FinishedAt = returned.Round(0).Add(result.Wall - returned.Sub(result.StartedAt)).UTC()
 	at.SinceStart = result.StartedAt.Sub(l.s.started)
 	return errors.Join(l.outputs.Sync(), l.record.Append(fixtures.Line{Stage: &at}))
 }

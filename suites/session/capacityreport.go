@@ -48,7 +48,7 @@ func writeCapacity(dir string, unread bool) (*capacity.Summary, error) {
 	}
 	defer f.Cleanup()
 	sum, err := capacity.Write(f, capacity.Input{
-		Header: &record.Header, Stages: record.Stages, End: record.End,
+		Header: &record.Header, Stages: record.Stages, GPUs: record.GPUs, End: record.End,
 		PlannedSizes: p.Sizes(fixtures.StageClosed), Rows: record.Rows,
 	})
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"plumbline/fixtures"
@@ -44,8 +43,8 @@ func (s *Session) close(ctx context.Context, interrupted, unsent string) error {
 	if s.engine != nil {
 		if died := s.engine.Died(); died != nil {
 			errs = append(errs, died)
-			if first, _, _ := strings.Cut(died.Error(), "\n"); interrupted == "" {
-				interrupted = first
+			if interrupted == "" {
+				interrupted = firstLine(died)
 			}
 		}
 	}
@@ -54,6 +53,9 @@ func (s *Session) close(ctx context.Context, interrupted, unsent string) error {
 	}
 	if s.client != nil {
 		s.client.Close()
+	}
+	if s.journal != nil {
+		errs = append(errs, s.gauge.turn(ctx, ""))
 	}
 	after, exit, err := s.leaveEngine(ctx)
 	errs = append(errs, err)

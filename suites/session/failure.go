@@ -59,12 +59,13 @@ type savedFailures struct {
 
 const failuresKept = 3
 
-// save keeps a failed reply of a load, while few of its class have been kept.
-func (f *savedFailures) save(l *loadRun, d unjudged, failure *fixtures.RowFailure) error {
+// save keeps a failed reply of a load, while few of its class have been kept. One that cannot be kept as a case is still in
+// the record.
+func (f *savedFailures) save(l *loadRun, d unjudged, failure *fixtures.RowFailure) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.examples[failure.Class]) >= failuresKept {
-		return nil
+		return
 	}
 	if f.examples == nil {
 		f.examples, f.byClass = map[string][]string{}, map[string][]string{}
@@ -77,12 +78,12 @@ func (f *savedFailures) save(l *loadRun, d unjudged, failure *fixtures.RowFailur
 	}
 	switch {
 	case errors.Is(err, fixtures.ErrNothingToReplay):
-		return nil
 	case err != nil:
-		return err
+		n := len(f.examples[failure.Class]) - 1
+		f.examples[failure.Class][n] += fmt.Sprintf(" (not saved: %v)", err)
+	default:
+		f.byClass[failure.Class] = append(f.byClass[failure.Class], command)
 	}
-	f.byClass[failure.Class] = append(f.byClass[failure.Class], command)
-	return nil
 }
 
 // evidence is what failed in a class, and the commands that replay it.

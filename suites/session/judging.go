@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -137,12 +138,7 @@ func (j *judging) broken() bool {
 
 // keep judges a reply and writes it down: first what came, then what it means.
 func (j *judging) keep(f unjudged) error {
-	row := judge.Row(f.request, f.exchange)
-	if row.Failure != nil {
-		if err := j.l.saved.save(j.l, f, row.Failure); err != nil {
-			return err
-		}
-	}
+	row := j.judge(f)
 	withoutBody(f.exchange)
 	if err := j.l.outputs.Write(fixtures.Line{Exchange: f.exchange}); err != nil {
 		return err
@@ -152,6 +148,35 @@ func (j *judging) keep(f unjudged) error {
 	}
 	j.live.Judged(f.exchange.End.At, row.Failure != nil)
 	return nil
+}
+
+// judge reads and judges a reply, and keeps it as a case where it failed. No reply may end the run: what this program cannot
+// do with one is that request's failure.
+func (j *judging) judge(f unjudged) (row fixtures.Row) {
+	defer func() {
+		if p := recover(); p != nil {
+			row = j.lost(f.request, fmt.Sprintf("the reply could not be judged: %v", p))
+			row.SinceStart, row.E2EMS = f.exchange.SinceStart, f.exchange.End.At.Seconds()*1000
+		}
+	}()
+	row = judge.Row(f.request, f.exchange)
+	if row.Failure != nil {
+		j.l.saved.save(j.l, f, row.Failure)
+	}
+	return row
+}
+
+// longestMessage is as many characters of a message as a row keeps.
+const longestMessage = 2048
+
+// lost is the row of a request that this program failed.
+func (j *judging) lost(r fixtures.LoadRequest, message string) fixtures.Row {
+	failure := &fixtures.RowFailure{Class: fixtures.FailRunner, Type: "panic", Message: message}
+	if runes := []rune(message); len(runes) > longestMessage {
+		failure.Message, failure.Truncated = string(runes[:longestMessage]), true
+	}
+	return fixtures.Row{Stage: j.stage, RequestIndex: r.Index, PlannedContextTokens: r.PlannedContextTokens,
+		SinceStart: time.Since(j.l.s.started), Failure: failure}
 }
 
 // withoutBody leaves the request's body out of an exchange and keeps its digest: the plan makes the same body again.
@@ -164,9 +189,8 @@ func withoutBody(x *fixtures.Exchange) {
 // faulted notes the requests that this program itself failed.
 func (j *judging) faulted(all []load.Fault) {
 	for _, f := range all {
-		r := j.l.plan.Request(j.stage, f.Request)
-		row := fixtures.Row{Stage: j.stage, RequestIndex: f.Request, PlannedContextTokens: r.PlannedContextTokens,
-			Failure: &fixtures.RowFailure{Class: fixtures.FailRunner, Type: "panic", Message: f.Message}}
+		message, _, _ := strings.Cut(f.Message, "\n") // what follows is a stack, with the paths of the machine that built this
+		row := j.lost(j.l.plan.Request(j.stage, f.Request), message)
 		if err := j.l.record.Write(fixtures.Line{Row: &row}); err != nil {
 			j.fail(err)
 		}

@@ -90,8 +90,8 @@ func (p *Progress) begin(s *Session) {
 	} else {
 		p.printf("\nrun %s: the capacity protocol\n", s.header.RunID)
 	}
-	if isMock(e) {
-		p.printf("%s\n", mockNotice)
+	if notice := notice(e); notice != "" {
+		p.printf("%s\n", notice)
 	}
 	p.printf("engine %s at %s, model %s\n", strings.TrimSpace(cmp.Or(e.Name, "unknown")+" "+e.Version), e.URL, cmp.Or(s.header.Model, "unknown"))
 	for _, chosen := range s.settings.Chosen() {
@@ -135,12 +135,21 @@ func tooLong(plan []fixtures.Planned, context *int) (n, need int) {
 	return n, need
 }
 
-// mockNotice is said before and after every run on the mock.
-const mockNotice = "THIS IS THE BUILT-IN MOCK ENGINE: a rehearsal of the suite, not a result about any engine"
+// Said before and after every run that is about no engine.
+const (
+	mockNotice   = "THIS IS THE BUILT-IN MOCK ENGINE: a rehearsal of the suite, not a result about any engine"
+	replayNotice = "THIS IS A REPLAY of what was recorded: nothing is measured anew"
+)
 
-// isMock says whether an engine is the mock: this run's own, or one served at an address.
-func isMock(e fixtures.EngineFacts) bool {
-	return e.Kind == engine.KindMock || e.Name == fixtures.MockEngine
+// notice is what must be said of an engine: the mock, this run's own or one served at an address, or a replay; "" of others.
+func notice(e fixtures.EngineFacts) string {
+	switch {
+	case e.Kind == engine.KindMock || e.Name == fixtures.MockEngine:
+		return mockNotice
+	case e.Kind == engine.KindReplay:
+		return replayNotice
+	}
+	return ""
 }
 
 func (p *Progress) tick(stopped <-chan struct{}) {
@@ -291,8 +300,8 @@ func (p *Progress) end(s *Session, summary, file string) {
 	defer p.mu.Unlock()
 	p.quiet = false // whoever wants no progress still wants the result
 	p.printf("\n\n%s", summary)
-	if isMock(s.header.Engine) {
-		p.printf("%s\n", mockNotice)
+	if notice := notice(s.header.Engine); notice != "" {
+		p.printf("%s\n", notice)
 	}
 	p.printf("result: %s/%s\n", s.dir, file)
 }

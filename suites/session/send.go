@@ -11,6 +11,7 @@ import (
 	"plumbline/fixtures"
 	"plumbline/harness/client"
 	"plumbline/harness/judge"
+	"plumbline/harness/plan"
 	"plumbline/harness/transcript"
 )
 
@@ -32,13 +33,20 @@ func (s *Session) SendTogether(ctx context.Context, ids []string) ([]judge.Reply
 	if err := s.engine.Died(); err != nil {
 		return nil, fmt.Errorf("nothing more is sent: %w", err)
 	}
-	exchanges, kept := make([]*fixtures.Exchange, len(ids)), make([]error, len(ids))
-	var sent sync.WaitGroup
+	requests := make([]*plan.Request, len(ids))
 	for i, id := range ids {
 		r, ok := s.byID[id]
 		if !ok {
 			return nil, fmt.Errorf("send: the plan has no request %q", id)
 		}
+		requests[i] = r
+	}
+	if s.broken = s.gauge.turn(ctx, requests[0].Phase); s.broken != nil {
+		return nil, s.broken
+	}
+	exchanges, kept := make([]*fixtures.Exchange, len(ids)), make([]error, len(ids))
+	var sent sync.WaitGroup
+	for i, r := range requests {
 		watcher := transcript.NewWatcher()
 		s.progress.sending(r.Planned, watcher)
 		sent.Go(func() {

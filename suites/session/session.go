@@ -48,14 +48,17 @@ type Session struct {
 	auth     http.Header // what authorizes a request
 	client   *client.Client
 	journal  *journal.Journal
+	gauge    gauge // of the standard protocol's phases
 	progress *Progress
 
-	load  *loadRun        // of the capacity protocol, once it was prepared
-	after *fixtures.After // what the engine told between the standard requests and the load; null without both
+	asked fixtures.CapacityRun // of the capacity protocol, as far as it was planned
+	load  *loadRun             // of the capacity protocol, once it was prepared
+	after *fixtures.After      // what the engine told between the standard requests and the load; null without both
 
 	figures map[string]measure.Figures // of the requests that were sent
 	broken  error                      // the first failure to keep the record: nothing may be sent after it
 	cut     bool                       // a request was cut off because the run was told to end
+	misused bool                       // the settings ask for what this server cannot do
 	opened  bool
 	closing sync.Once
 	closed  error // what closing came to
@@ -71,6 +74,11 @@ func New(s *settings.Settings, command string, out io.Writer) (*Session, error) 
 	profile, err := corpus.LoadProfile(s.Profile)
 	if err != nil {
 		return nil, err
+	}
+	for i, file := range s.Replay {
+		if real, err := filepath.EvalSymlinks(file); err == nil {
+			s.Replay[i] = real // out/latest will point to this run
+		}
 	}
 	run := &Session{
 		settings: s, command: command, pack: pack, profile: profile,
@@ -152,6 +160,11 @@ func (s *Session) Open(ctx context.Context) error {
 	refusal := s.prepare(ctx)
 	if refusal != nil {
 		s.header.Refusal = brief(refusal)
+		_, s.misused = errors.AsType[*MisuseError](refusal)
+	}
+	if refusal != nil && !s.runs(standardProtocol) {
+		s.withdraw()
+		return refusal // nothing was sent, and a load has no document of nothing
 	}
 	for _, r := range s.requests {
 		s.header.Plan = append(s.header.Plan, r.Planned)
@@ -164,6 +177,7 @@ func (s *Session) Open(ctx context.Context) error {
 		if s.journal, err = journal.Create(s.dir, journal.FileName, &s.header); err != nil {
 			return errors.Join(refusal, err)
 		}
+		s.gauge = gauge{s: s, record: s.journal}
 	}
 	s.opened = true
 	s.progress.begin(s)
@@ -196,9 +210,18 @@ func (s *Session) prepare(ctx context.Context) error {
 	if err := s.planRequests(ctx); err != nil {
 		return err
 	}
+	if s.runs(capacityProtocol) {
+		if s.asked, err = s.askedOfLoad(); err != nil {
+			return &MisuseError{err}
+		}
+	}
+	cache, err := facts.DigestCachePath()
+	if err != nil {
+		cache = "" // files are then read anew
+	}
 	s.header.Host = facts.Host(ctx, facts.Options{
 		EngineURL: s.engine.URL(), ModelFiles: s.settings.ModelFile, ModelPath: s.header.Engine.ModelPath,
-		SkipModelHash: s.settings.SkipModelHash, Progress: s.progress.hashing,
+		SkipModelHash: s.settings.SkipModelHash, DigestCache: cache, Progress: s.progress.hashing,
 	})
 	s.key = key
 	s.client, err = s.newClient(s.timeouts())
@@ -275,10 +298,29 @@ func runID(at time.Time) string {
 	return at.UTC().Format("20060102T150405Z") + "-" + hex.EncodeToString(b[:])
 }
 
+// MisuseError says that the settings ask for what cannot be done with this server.
+type MisuseError struct{ error }
+
+// Misused says whether the run was refused for its settings, so that nothing was sent.
+func (s *Session) Misused() bool { return s.misused }
+
+// withdraw removes the run's folder again, if nothing is in it.
+func (s *Session) withdraw() {
+	if os.Remove(s.dir) != nil || s.settings.Out != "" {
+		return // something is in it, such as an engine's log; or the place was not ours to choose
+	}
+	if to, err := os.Readlink(s.settings.LatestLink()); err == nil && to == s.header.RunID {
+		os.Remove(s.settings.LatestLink())
+	}
+	os.Remove(filepath.Dir(s.dir)) // only when it is empty
+}
+
 func (s *Session) makeDir() error {
 	s.dir = s.settings.OutDir(s.header.RunID)
-	if _, err := os.Stat(filepath.Join(s.dir, OutputsName)); err == nil {
-		return fmt.Errorf("make the run's folder: %q holds the record of another run already: choose another --out, or remove it", s.dir)
+	for _, record := range []string{journal.FileName, journal.CapacityFile} {
+		if _, err := os.Stat(filepath.Join(s.dir, record)); err == nil {
+			return fmt.Errorf("make the run's folder: %q holds the record of another run already: choose another --out, or remove it", s.dir)
+		}
 	}
 	if err := os.MkdirAll(s.dir, 0o777); err != nil {
 		return fmt.Errorf("make the run's folder: %w", err)
