@@ -147,10 +147,12 @@ func (r *reader) stream(b *body) {
 			r.serverError(value, len(r.t.Events))
 		}
 	}
+	r.room(b)
 	b.each(r.whole(b, func(at time.Duration, p []byte) bool {
 		s.Feed(at, p)
 		return true
 	}))
+	defer r.trim()
 	tail, open := s.Close()
 	if !open || !r.e.Whole() || b.err != nil {
 		return
@@ -164,6 +166,33 @@ func (r *reader) stream(b *body) {
 	}
 	r.tailCut = !r.t.DoneSeen
 }
+
+// room makes room for a stream's events and its output at once: grown bit by bit, those of a long stream would stand in the
+// memory twice. What the count misses, in a body that is coded or cut up oddly, is grown as ever.
+func (r *reader) room(b *body) {
+	const smallest = 100 // bytes of a chunk with its envelope; a body made of less holds no chunks
+	events, size := 0, 0
+	for _, p := range b.pieces {
+		events += bytes.Count(p.Bytes, dataField)
+		size += len(p.Bytes)
+	}
+	if events = min(events, size/smallest); b.coding == "" && events > 0 {
+		r.t.Events, r.t.Deltas = make([]Event, 0, events), make([]Delta, 0, events)
+	}
+}
+
+// trim drops room that nothing was put into, so that how a body was cut up shows nowhere.
+func (r *reader) trim() {
+	if len(r.t.Events) == 0 {
+		r.t.Events = nil
+	}
+	if len(r.t.Deltas) == 0 {
+		r.t.Deltas = nil
+	}
+}
+
+// dataField begins a line that holds data.
+var dataField = []byte("data:")
 
 // tooLargeRead is how many bytes are read of a body that the client stopped for its size. The request has failed; what
 // it began with tells the times of the first output, and the rest would only fill the memory once more.
