@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -28,6 +29,9 @@ func (r Reply) Light() Reply {
 	e, t := *r.Exchange, *r.Transcript
 	e.Pieces = nil
 	t.Events = slices.Clone(t.Events[max(0, len(t.Events)-1):])
+	for i := range t.Events {
+		t.Events[i].Data = bytes.Clone(t.Events[i].Data) // it is part of the bytes
+	}
 	t.Deltas = nil
 	r.Exchange, r.Transcript = &e, &t
 	return r

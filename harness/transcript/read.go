@@ -73,6 +73,7 @@ type reader struct {
 	usageAt   int  // event of the last usage, -1 for a document
 	timingsAt int
 	tailCut   bool   // the stream ended properly, but inside an event
+	rest      []byte // what is left of the piece under way, where the exchange keeps it
 	bodyText  []byte // of a document
 }
 
@@ -149,9 +150,13 @@ func (r *reader) stream(b *body) {
 	}
 	r.room(b)
 	b.each(r.whole(b, func(at time.Duration, p []byte) bool {
+		if b.coding == "" {
+			r.rest = p
+		}
 		s.Feed(at, p)
 		return true
 	}))
+	r.rest = nil
 	defer r.trim()
 	tail, open := s.Close()
 	if !open || !r.e.Whole() || b.err != nil {
@@ -227,10 +232,22 @@ func (r *reader) whole(b *body, f func(time.Duration, []byte) bool) func(time.Du
 
 func isDone(data []byte) bool { return string(bytes.TrimSpace(data)) == "[DONE]" }
 
+// kept is an event's data, to stay: where it stands in the piece as it is, those very bytes, so that a long stream is not in
+// the memory twice.
+func (r *reader) kept(data []byte) []byte {
+	const around = 64 // line ends, field names and short comments before it
+	if i := bytes.Index(r.rest[:min(len(r.rest), len(data)+around)], data); i >= 0 {
+		end := i + len(data)
+		data, r.rest = r.rest[i:end:end], r.rest[end:]
+		return data
+	}
+	return bytes.Clone(data)
+}
+
 // event takes the next event of a stream.
 func (r *reader) event(ev Event) {
 	index := len(r.t.Events)
-	ev.Data = bytes.Clone(ev.Data)
+	ev.Data = r.kept(ev.Data)
 	r.t.Events = append(r.t.Events, ev)
 	switch {
 	case r.t.DoneSeen:

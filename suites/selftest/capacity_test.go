@@ -351,9 +351,9 @@ func TestAServerWithoutAWindowIsRedAndNamesTheFlag(t *testing.T) {
 		mock.Handler().ServeHTTP(w, r)
 	})
 	r := run(t, nil, with(smallLoad, "--url", windowless)...)
-	g.Expect(r.exit).To(Equal(1), r.output)
+	g.Expect(r.exit).To(Equal(2), r.output)
 	g.Expect(r.output).To(ContainSubstring("--capacity-max-model-len"))
-	g.Expect(filepath.Join(r.runDir(), session.CapacityName)).NotTo(BeAnExistingFile())
+	g.Expect(filepath.Join(r.dir, "out")).NotTo(BeADirectory(), "nothing is written")
 	g.Expect(asked.Load()).To(BeZero())
 
 	r = run(t, nil, with(smallLoad, "--url", windowless, "--capacity-max-model-len", "8192")...)

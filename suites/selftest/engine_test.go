@@ -35,7 +35,7 @@ var program = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	to := filepath.Join(filepath.Dir(binary), "plumbline") // removed with the suite
+	to := filepath.Join(filepath.Dir(binary), "plumbline")                           // removed with the suite
 	cmd := exec.Command("go", "build", "-trimpath", "-o", to, "../../cmd/plumbline") // as the images are built, so once
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
