@@ -32,7 +32,7 @@ const replayedAtOnce = 4
 
 // replayTries is how often a script with times is replayed before a verdict that is not the expected one stands: a busy
 // machine may have held a replay up. A wrong verdict stays wrong however often it is asked for.
-const replayTries = 3
+const replayTries = 5
 
 // replayTimeouts hold where a case names none of its own: a script is over long before.
 var replayTimeouts = client.Timeouts{Connect: 10 * time.Second, FirstByte: 30 * time.Second, FirstToken: 30 * time.Second,

@@ -26,7 +26,9 @@ const (
 
 	cacheUnique    = "unique"
 	thinkingOff    = "disabled"
-	maxMessage     = 2048 // characters of an error message
+	thinkingOn     = "enabled"
+	redacted       = "[operator identity redacted]" // in place of an address
+	maxMessage     = 2048                           // characters of an error message
 	labelLayout    = "2006-01-02T15:04:05Z"
 	runIDLayout    = "benchmark-20060102T150405Z"
 	timestampsNote = "nanosecond-unix-fields; the labels are cut to whole seconds"
@@ -110,7 +112,7 @@ type builder struct {
 	described []statistics // by family
 
 	started, finished time.Time
-	wall              time.Duration
+	wall              float64 // seconds
 
 	goodput     object // of the closed loop, like openLoop and sweep part of the extensions
 	openLoop    object
@@ -123,16 +125,16 @@ type builder struct {
 	declared    bool
 }
 
-// times says when the closed loop ran. Where it was cut off, it ran from the first dispatch to the end of the last reply.
-// The end is the start and the time on the monotonic clock, so that setting the host's clock cannot part them.
+// times says when the closed loop ran: by the host's clock, and how long by the monotonic one. Where it was cut off, it ran
+// from the first dispatch to the end of the last reply.
 func (b *builder) times() {
 	b.wall = b.closed.wall()
 	if stage := b.closed.stage; stage != nil {
-		b.started = stage.StartedAt.UTC()
-	} else {
-		b.started = b.in.Header.StartedAt.UTC().Add(b.closed.first)
+		b.started, b.finished = stage.StartedAt.UTC(), stage.FinishedAt.UTC()
+		return
 	}
-	b.finished = b.started.Add(b.wall)
+	b.started = b.in.Header.StartedAt.UTC().Add(b.closed.first)
+	b.finished = b.started.Add(b.closed.end - b.closed.first)
 }
 
 func (b *builder) document() object {
@@ -162,7 +164,7 @@ func (b *builder) document() object {
 		"timestamp_precision":       timestampsNote,
 		"clock_domain_id":           told(run.ClockDomainID),
 		"configuration_fingerprint": b.fingerprint,
-		"wall_clock_ms":             milliseconds(b.wall),
+		"wall_clock_ms":             b.wall * 1000,
 		"base_url":                  h.Engine.URL,
 		"model":                     h.Model,
 		"engine":                    told(h.Engine.Name),
@@ -188,7 +190,7 @@ func (b *builder) document() object {
 		"controlled_output_policy":  run.ControlledOutputPolicy,
 		"performance_eligible":      eligible,
 		"metric_population":         b.population(),
-		"metrics":                   c.metrics(b.described, planned, b.wall.Seconds()),
+		"metrics":                   c.metrics(b.described, planned, b.wall),
 		"request_timings":           b.rows(func(r *fixtures.Row) bool { return r.Failure == nil }, valid(run)),
 		"sampling":                  object{"temperature": sampled(run.Temperature), "top_p": sampled(run.TopP)},
 		"serve_flags": object{
@@ -270,7 +272,7 @@ func (b *builder) population() object {
 		"successful_requests":             c.completed,
 		"performance_eligible_requests":   c.completed,
 		"excluded_requests":               c.failed,
-		"aggregate_throughput_eligible":   c.throughput(len(b.in.PlannedSizes), b.wall.Seconds()) != nil,
+		"aggregate_throughput_eligible":   c.throughput(len(b.in.PlannedSizes), b.wall) != nil,
 		"failure_policy":                  failurePolicy,
 		"p99_interpretation":              p99Meaning(c.completed),
 		"p99_interpretation_by_metric":    meaning,

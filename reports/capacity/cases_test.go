@@ -65,6 +65,7 @@ func oneRequest(t testing.TB) Input {
 	in.PlannedSizes = in.PlannedSizes[:1]
 	in.Rows = yielding(rowsOf(in)[:1])
 	in.Stages[0].Requests, in.Stages[0].Sent = 1, 1
+	lasts(&in.Stages[0], time.Duration(rowsOf(in)[0].E2EMS*1e6))
 	return in
 }
 
@@ -83,26 +84,30 @@ func allFailed() Input {
 	return in
 }
 
+// lasts gives a stage its time, on both clocks.
+func lasts(s *fixtures.Stage, wall time.Duration) {
+	s.Wall, s.FinishedAt = wall.Seconds(), s.StartedAt.Add(wall)
+}
+
 // endless is a closed loop of n requests whose rows are made while they are read.
 func endless(n int) Input {
 	in := madeUp()
 	run := *in.Header.Capacity
-	run.Requests, run.Arrival, run.Sweep = n, "", nil
+	run.Requests, run.Arrival, run.Sweep, run.CtxTokens = n, "", nil, 600
 	header := *in.Header
 	header.Capacity = &run
 	in.Header = &header
 	in.PlannedSizes = make([]int, n)
 	for i := range in.PlannedSizes {
-		in.PlannedSizes[i] = 16000
+		in.PlannedSizes[i] = run.CtxTokens
 	}
 	in.Stages = in.Stages[:1]
 	in.Stages[0].Requests, in.Stages[0].Sent = n, n
-	in.Stages[0].Wall = time.Duration(n) * 20 * time.Millisecond
-	in.Stages[0].FinishedAt = in.Stages[0].StartedAt.Add(in.Stages[0].Wall)
+	lasts(&in.Stages[0], time.Duration(n)*1500*time.Millisecond)
 	in.Rows = func() iter.Seq2[*fixtures.Row, error] {
 		return func(yield func(*fixtures.Row, error) bool) {
 			for i := range n {
-				r := madeRow(&run, "closed", i%1000, 16000, time.Second)
+				r := madeRow(&run, "closed", i%1000, run.CtxTokens, time.Second)
 				r.RequestIndex = i
 				r.Canary.Marker = marker(run.Seed, i)
 				if !yield(r, nil) {

@@ -242,12 +242,13 @@ func (t *tally) settle() {
 	t.ttft, t.tpot, t.e2e = nil, nil, nil
 }
 
-// wall is how long the stage lasted; of one that was cut off, from the first dispatch to the end of the last reply.
-func (t *tally) wall() time.Duration {
+// wall is how long the stage lasted, in seconds; of one that was cut off, from the first dispatch to the end of the last
+// reply.
+func (t *tally) wall() float64 {
 	if t.stage != nil {
 		return t.stage.Wall
 	}
-	return t.end - t.first
+	return (t.end - t.first).Seconds()
 }
 
 // rate is so many per second of the stage's wall time; nil where it has none.
@@ -255,7 +256,7 @@ func (t *tally) rate(n int64) *float64 {
 	if t.wall() <= 0 {
 		return nil
 	}
-	return new(float64(n) / t.wall().Seconds())
+	return new(float64(n) / t.wall())
 }
 
 // spread is a distribution in short.
@@ -300,7 +301,7 @@ type closedRows struct {
 	cachedSamples                         int
 	cachedTokens                          int64
 	cachedShares                          []float64
-	connect                               []float64
+	connect                               []float64 // of every request that had a connection
 	reused                                int
 	sized                                 []float64 // measured over planned tokens, of every reply that counts them
 	markers                               []string  // of other requests, the first few
@@ -311,7 +312,9 @@ const shownMarkers = 8
 
 func (c *closedRows) add(r *fixtures.Row) {
 	c.count(r)
-	c.connect = append(c.connect, r.ConnectMS)
+	if r.Reused || r.ConnectMS > 0 || r.ResponseReceived {
+		c.connect = append(c.connect, r.ConnectMS)
+	}
 	if r.Reused {
 		c.reused++
 	}

@@ -48,7 +48,7 @@ type Document struct {
 	Metrics        map[string]jsontext.Value `json:"metrics"`
 	RequestTimings []Timing                  `json:"request_timings"`
 	Failures       []Failure                 `json:"failures"`
-	Sampling       map[string]Sampled        `json:"sampling"`
+	Sampling       *Sampling                 `json:"sampling"`
 	// Extensions are kept as written, by the name of the program that added them.
 	Extensions map[string]jsontext.Value `json:"extensions"`
 
@@ -86,11 +86,21 @@ type Failure struct {
 	Unknown map[string]jsontext.Value `json:",embed"`
 }
 
+// Sampling is how replies were sampled.
+type Sampling struct {
+	Temperature *Sampled `json:"temperature"`
+	TopP        *Sampled `json:"top_p"`
+
+	Unknown map[string]jsontext.Value `json:",embed"`
+}
+
 // Sampled is a sampling setting: what was asked for, whether it was sent, and what the request held.
 type Sampled struct {
 	Requested        *float64 `json:"requested"`
 	Sent             bool     `json:"sent"`
 	EffectiveRequest *float64 `json:"effective_request"`
+
+	Unknown map[string]jsontext.Value `json:",embed"`
 }
 
 // Parse reads a document. It must be strict JSON of this schema with values of the format's types; members that it lacks

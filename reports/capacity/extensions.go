@@ -68,6 +68,7 @@ func (b *builder) extensions() object {
 		"intervals":                        b.intervals(),
 		"sizing":                           b.sizing(),
 		"cached_tokens":                    b.cached(),
+		"margin":                           run.Margin,
 	}
 	put(o, "interrupted", told(b.in.Interrupted), "nothing cut the run short")
 	put(o, "runner_commit", told(h.RunnerCommit), "the program does not know its commit")
@@ -78,7 +79,7 @@ func (b *builder) extensions() object {
 	whyNoCheck := whyCutOff
 	if s := c.stage; s != nil {
 		notSent = new(len(b.in.PlannedSizes) - s.Sent)
-		step = new(milliseconds(s.FinishedAt.Sub(b.finished)))
+		step = new(milliseconds(b.finished.Sub(b.started)) - b.wall*1000)
 		check, whyNoCheck = s.Client, "the client did not watch itself"
 	}
 	put(o, "not_sent", notSent, whyCutOff)
@@ -186,8 +187,8 @@ func (b *builder) canaries() object {
 
 func (b *builder) connections() object {
 	c := b.closed
-	o := object{"reused": c.reused, "new": c.rows - c.reused}
-	o.part("connect_ms", spreadOf(c.connect).object(), "no request has a result")
+	o := object{"reused": c.reused, "new": len(c.connect) - c.reused}
+	o.part("connect_ms", spreadOf(c.connect).object(), "no request had a connection")
 	return o
 }
 

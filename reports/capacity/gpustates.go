@@ -47,19 +47,22 @@ func gpuState(m fixtures.GPUMoment) object {
 // gpuStates checks that each stage has at most one state before it and one after it, in this order.
 func (v *validation) gpuStates(p place) {
 	seen := map[string]bool{}
+	var stages []place
 	for _, s := range p.items() {
 		stage, _ := s.get("stage").text()
+		stages = append(stages, s.get("stage"))
 		when, ok := s.get("when").text()
 		if !ok {
 			continue
 		}
 		if moment := when + " " + stage; seen[moment] {
-			v.problem(s.get("when"), "expected one state %s the stage %q, received two", when, stage)
+			v.contradiction(s.get("when"), stages, "expected one state %s the stage %q, received two", when, stage)
 		} else {
 			seen[moment] = true
 		}
 		if when == fixtures.AfterPhase && !seen[fixtures.BeforePhase+" "+stage] {
-			v.problem(s.get("when"), "expected a state before the stage %q in front of the one after it", stage)
+			v.contradiction(s.get("when"), stages,
+				"expected a state before the stage %q in front of the one after it, received none", stage)
 		}
 	}
 }

@@ -8,7 +8,7 @@ func methodology() object {
 	return object{
 		"clock": "the client's monotonic clock; zero is the moment before a request's first byte is written, after a " +
 			"connection was had",
-		"artifact_timestamps": "Unix time of the client's host at the start, plus the monotonic clock; times of two documents " +
+		"artifact_timestamps": "Unix time of the client's host at the start and at the end; times of two documents " +
 			"may be lined up only where both name the same clock_domain_id",
 		"ttft":                 "from dispatch to the first piece of visible text that is not empty",
 		"time_to_first_output": "from dispatch to the first piece of reasoning or visible text that is not empty",

@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 
@@ -43,12 +44,12 @@ func valid(run *fixtures.CapacityRun) func(*fixtures.Row) object {
 // failure makes the failures entry of a row. It holds no text of the reply.
 func failure(run *fixtures.CapacityRun) func(*fixtures.Row) object {
 	return func(r *fixtures.Row) object {
-		message, cut := firstCharacters(r.Failure.Message, maxMessage)
+		message, cut := firstCharacters(cmp.Or(r.Failure.Message, r.Failure.Type, r.Failure.Class), maxMessage)
 		o := object{
 			"request_index":           r.RequestIndex,
 			"planned_context_tokens":  r.PlannedContextTokens,
 			"failure_class":           r.Failure.Class,
-			"error_type":              r.Failure.Type,
+			"error_type":              cmp.Or(r.Failure.Type, r.Failure.Class),
 			"error_message":           message,
 			"error_message_truncated": cut || r.Failure.Truncated,
 			"response_received":       r.ResponseReceived,

@@ -49,12 +49,11 @@ func referenceInput(t testing.TB) Input {
 			Calibration: fixtures.Calibration{CharsPerToken: 3, Source: "assumed"},
 		},
 	}
-	start := time.Unix(0, doc.Get("started_at_unix_ns").Int())
-	wall := time.Duration(doc.Get("wall_clock_ms").Float() * 1e6)
 	return Input{
 		Header: h, End: &fixtures.RunEnd{}, PlannedSizes: []int{8192, 8192, 8192}, Rows: referenceRows(t),
-		Stages: []fixtures.Stage{{Name: "closed", Arrival: "closed", Concurrency: 1, Requests: 3, Sent: 3, StartedAt: start,
-			FinishedAt: start.Add(wall), Wall: wall}},
+		Stages: []fixtures.Stage{{Name: "closed", Arrival: "closed", Concurrency: 1, Requests: 3, Sent: 3,
+			StartedAt:  time.Unix(0, doc.Get("started_at_unix_ns").Int()),
+			FinishedAt: time.Unix(0, doc.Get("finished_at_unix_ns").Int()), Wall: doc.Get("wall_clock_ms").Float() / 1000}},
 	}
 }
 
@@ -149,7 +148,7 @@ func madeUp() Input {
 	stage := func(name, arrival string, concurrency, requests int, rate float64, wall time.Duration, overloaded bool) {
 		in.Stages = append(in.Stages, fixtures.Stage{
 			Name: name, Arrival: arrival, Concurrency: concurrency, Rate: rate, Requests: requests, Sent: requests,
-			StartedAt: start.Add(at - time.Second), FinishedAt: start.Add(at - time.Second + wall), SinceStart: at, Wall: wall,
+			StartedAt: start.Add(at - time.Second), FinishedAt: start.Add(at - time.Second + wall), SinceStart: at, Wall: wall.Seconds(),
 			Client: client(overloaded),
 		})
 		at += wall + 100*time.Millisecond
@@ -204,7 +203,7 @@ func madeRow(run *fixtures.CapacityRun, stage string, i, size int, at time.Durat
 		GenerationMS: new(generation * 1000), VisibleGenerationMS: new((end - content) * 1000),
 		EffectivePrefillTokS: new(float64(prompt) / first), DecodeTokS: new(float64(tokens-1) / generation),
 		TPOTMS: new(generation * 1000 / float64(tokens-1)), PromptTokens: &prompt, CompletionTokens: &tokens,
-		CachedTokens: new(prompt / 2), OutputTokens: tokens, OutputTokenSource: "usage", ContentChunks: 12,
+		CachedTokens: new(prompt / 2), OutputTokens: tokens, OutputTokenSource: "usage", ContentChunks: 12, ReasoningChunks: 3,
 		FinishReasons: []string{"stop"}, StreamTerminalObserved: true,
 		Usage: json.RawMessage(fmt.Sprintf(`{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d,"note":"x"}`,
 			prompt, tokens, prompt+tokens)),

@@ -1,20 +1,14 @@
 package capacity
 
 import (
-	"bytes"
 	_ "embed"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	"github.com/santhosh-tekuri/jsonschema/v6/kind"
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
+
+	"plumbline/reports/schema"
 )
 
 // Schema is the JSON Schema (2020-12) of the document.
@@ -22,26 +16,15 @@ import (
 //go:embed schema.json
 var Schema []byte
 
-// schemas are the schema and its parts for the entries of the two lists of requests. They are compiled once, and are part
-// of the program, so that a fault in them is a fault of the program.
+// schemas are the schema and its parts for the entries of the two lists of requests. They are compiled once.
 type schemas struct {
-	document *jsonschema.Schema
-	entry    map[string]*jsonschema.Schema // by the list
+	document schema.Schema
+	entry    map[string]schema.Schema // by the list
 }
 
 var compiled = sync.OnceValue(func() schemas {
-	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema))
-	if err != nil {
-		panic(fmt.Sprintf("read the embedded schema: %v", err))
-	}
-	c := jsonschema.NewCompiler()
-	if err := c.AddResource("schema.json", document); err != nil {
-		panic(fmt.Sprintf("add the embedded schema: %v", err))
-	}
-	return schemas{c.MustCompile("schema.json"), map[string]*jsonschema.Schema{
-		"request_timings": c.MustCompile("schema.json#/$defs/valid_timing"),
-		"failures":        c.MustCompile("schema.json#/$defs/failure"),
-	}}
+	all := schema.MustCompile(Schema, "valid_timing", "failure")
+	return schemas{all[0], map[string]schema.Schema{"request_timings": all[1], "failures": all[2]}}
 })
 
 // schema records departures from the schema. The entries of requests are held against it one by one, and no longer than
@@ -73,44 +56,6 @@ func withoutEntries(document map[string]any) map[string]any {
 	return rest
 }
 
-func (v *validation) against(schema *jsonschema.Schema, at jsontext.Pointer, value any) {
-	var invalid *jsonschema.ValidationError
-	if errors.As(schema.Validate(value), &invalid) {
-		v.departures(at, invalid)
-	}
-}
-
-// departures walks to the leaves of a schema error: only they name a place and a cause.
-func (v *validation) departures(at jsontext.Pointer, e *jsonschema.ValidationError) {
-	for _, cause := range e.Causes {
-		v.departures(at, cause)
-	}
-	if len(e.Causes) > 0 {
-		return
-	}
-	for _, token := range e.InstanceLocation {
-		at = at.AppendToken(token)
-	}
-	switch k := e.ErrorKind.(type) {
-	case *kind.Required:
-		for _, name := range k.Missing {
-			v.problemAt(at.AppendToken(name), "this member is required and is not there")
-		}
-	case *kind.AdditionalProperties:
-		for _, name := range k.Properties {
-			v.problemAt(at.AppendToken(name), "the format has no such member here")
-		}
-	case *kind.Type:
-		v.problemAt(at, "expected %s, received %s", strings.Join(k.Want, " or "), k.Got)
-	case *kind.Enum:
-		v.problemAt(at, "expected one of %v, received %v", k.Want, k.Got)
-	case *kind.Const:
-		v.problemAt(at, "expected %v, received %v", k.Want, k.Got)
-	case *kind.Pattern:
-		v.problemAt(at, "expected a text that matches %s, received %q", k.Want, k.Got)
-	case *kind.MinLength:
-		v.problemAt(at, "expected a text, received an empty one")
-	default:
-		v.problemAt(at, "%s", e.ErrorKind.LocalizedString(message.NewPrinter(language.English)))
-	}
+func (v *validation) against(s schema.Schema, at jsontext.Pointer, value any) {
+	s.Departures(at, value, func(at jsontext.Pointer, message string) { v.problemAt(at, "%s", message) })
 }

@@ -113,7 +113,7 @@ func wallOf(t *tally) *float64 {
 	if t.wall() <= 0 {
 		return nil
 	}
-	return new(milliseconds(t.wall()))
+	return new(t.wall() * 1000)
 }
 
 // usefulRate is the tokens of valid replies a second; nil where they are not known. Unlike the document's throughput it

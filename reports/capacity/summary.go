@@ -1,9 +1,6 @@
 package capacity
 
-import (
-	"slices"
-	"time"
-)
+import "slices"
 
 // Summary is what a document says in short. Times are milliseconds, rates per second; what is not known is nil.
 type Summary struct {
@@ -15,7 +12,7 @@ type Summary struct {
 	WithoutResult               int // planned, with neither success nor failure
 	ResponsesReceived           int
 	FailureClasses              map[string]int
-	Wall                        time.Duration
+	Wall                        float64 // seconds
 
 	CanariesAttempted, CanariesPassed int // of all replies received
 	ForeignMarkers, ForeignInThinking int
@@ -59,7 +56,7 @@ func (b *builder) summary() *Summary {
 		WordsExact: c.wordsExact, WordsSamples: c.wordsSamples, Reasoning: c.reasoned,
 		TTFT: b.percentiles("ttft"), FirstOutput: b.percentiles("time_to_first_output"), TPOT: b.percentiles("tpot"),
 		E2E: b.percentiles("e2e"), Decode: b.percentiles("decode_tok_s"), Prefill: b.percentiles("effective_prefill_tok_s"),
-		Throughput: c.throughput(len(b.in.PlannedSizes), b.wall.Seconds()), Findings: b.c.findings,
+		Throughput: c.throughput(len(b.in.PlannedSizes), b.wall), Findings: b.c.findings,
 		Interrupted: b.in.Interrupted, IncompleteBecause: b.incomplete(),
 		Open: b.open, Levels: b.levels, Knee: b.knee, KneeReason: b.kneeReason,
 		Fingerprint: b.fingerprint, FingerprintDeclared: b.declared,

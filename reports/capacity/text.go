@@ -13,7 +13,7 @@ import (
 func Text(s *Summary) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "capacity · %s · %s · %d at once · %s\n", cmp.Or(s.Engine, "unnamed engine"), s.Model, s.Concurrency, s.RunID)
-	fmt.Fprintf(&b, "%d of %d requests succeeded in %.1f s", s.Completed, s.Requests, s.Wall.Seconds())
+	fmt.Fprintf(&b, "%d of %d requests succeeded in %.1f s", s.Completed, s.Requests, s.Wall)
 	if s.Failed > 0 {
 		fmt.Fprintf(&b, ", %d failed (%s)", s.Failed, counts(s.FailureClasses))
 	}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"iter"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,11 +22,11 @@ const (
 	// MaxDocument is the size in bytes of the largest text that is looked into.
 	MaxDocument = 256 << 20
 
-	maxDepth   = 64        // objects and lists in one another
+	maxDepth   = 512       // objects and lists in one another
 	maxTokens  = 8_000_000 // values, names and closing brackets
 	maxBeside  = 200_000   // of them outside the two lists of requests
 	maxRequest = 10_000    // of them in one request's entry
-	maxDigits  = 64        // bytes of a number
+	maxDigits  = 1000      // bytes of a number
 )
 
 // perRequest are the members that hold an entry for each request.
@@ -199,6 +198,24 @@ func (p place) truth() (value, ok bool) {
 	return value, ok
 }
 
+// String is the value in short.
+func (p place) String() string {
+	switch value := p.value.(type) {
+	case map[string]any:
+		return "an object"
+	case []any:
+		return "a list"
+	case string:
+		return strconv.Quote(value)
+	case nil:
+		if !p.present {
+			return "nothing"
+		}
+		return "null"
+	}
+	return fmt.Sprint(p.value)
+}
+
 // raw is a number as it is written.
 func (p place) raw() (string, bool) {
 	n, ok := p.value.(json.Number)
@@ -214,15 +231,12 @@ func (p place) number() (float64, bool) {
 	return v, err == nil
 }
 
-// whole is a number that has no fraction.
+// whole is a number that is written without fraction and exponent; the schema tells of others.
 func (p place) whole() (int64, bool) {
-	v, ok := p.number()
-	if !ok || v != math.Trunc(v) {
+	raw, ok := p.raw()
+	if !ok {
 		return 0, false
 	}
-	raw, _ := p.raw()
-	if n, err := strconv.ParseInt(raw, 10, 64); err == nil {
-		return n, true
-	}
-	return int64(v), math.Abs(v) < 1<<53
+	n, err := strconv.ParseInt(raw, 10, 64)
+	return n, err == nil
 }

@@ -35,7 +35,7 @@ func Validate(data []byte) []Problem {
 	if problem != nil {
 		return shortened([]Problem{*problem})
 	}
-	v := validation{root: root, ours: root.get("extensions", extensionKey)}
+	v := validation{root: root, ours: root.get("extensions", extensionKey), named: map[jsontext.Pointer]int{}}
 	v.schema()
 	for _, check := range meaning {
 		check(&v)
@@ -81,14 +81,18 @@ func cut(s string, length int) string {
 var meaning = []func(*validation){
 	(*validation).readRows,
 	(*validation).settings,
+	(*validation).address,
+	(*validation).sampling,
 	(*validation).times,
+	(*validation).wall,
 	(*validation).order,
 	(*validation).rowFigures,
 	(*validation).canaries,
 	(*validation).words,
 	(*validation).failures,
 	(*validation).runCounts,
-	(*validation).distribution,
+	(*validation).sizes,
+	(*validation).plannedRows,
 	(*validation).metrics,
 	(*validation).forms,
 	(*validation).protocol,
@@ -103,6 +107,7 @@ type validation struct {
 	rows     []place
 	failed   []place
 	problems []Problem
+	named    map[jsontext.Pointer]int // contradictions that name a place from the other side
 }
 
 // problem records what is wrong with a place.
@@ -134,37 +139,70 @@ func compareTokens(a, b string) int {
 	return cmp.Compare(a, b)
 }
 
-// wantWhole faults a whole number that is not the one expected.
-func (v *validation) wantWhole(p place, want int64, what string) {
-	if got, ok := p.whole(); ok && got != want {
-		v.problem(p, "expected %d %s, received %d", want, what, got)
+// namedRows is how many rows are named where what is summed over all rows contradicts them, namedTimes how often one place
+// is named that every row contradicts.
+const (
+	namedRows  = 20
+	namedTimes = 3
+)
+
+// contradiction records what is wrong with a place, and at each of the others that it stands against that they contradict
+// it: which of them is right cannot be known.
+func (v *validation) contradiction(p place, others []place, format string, args ...any) {
+	message := fmt.Sprintf(format, args...)
+	v.problem(p, "%s", message)
+	for _, other := range others[:min(len(others), namedRows)] {
+		if v.named[other.at]++; v.named[other.at] > namedTimes {
+			continue
+		}
+		v.problem(other, "contradicts %s: %s", p.at, message)
 	}
 }
 
-// wantTruth faults a boolean that is not the one expected.
-func (v *validation) wantTruth(p place, want bool, what string) {
+// members are a member of each of the first rows.
+func members(rows []place, path ...string) []place {
+	var all []place
+	for _, row := range rows[:min(len(rows), namedRows)] {
+		all = append(all, row.get(path...))
+	}
+	return all
+}
+
+// wantWhole faults a whole number that is not the one expected, and the others that it was expected by.
+func (v *validation) wantWhole(p place, want int64, what string, others ...place) {
+	if got, ok := p.whole(); ok && got != want {
+		v.contradiction(p, others, "expected %d %s, received %d", want, what, got)
+	}
+}
+
+// wantTruth is wantWhole for a boolean.
+func (v *validation) wantTruth(p place, want bool, what string, others ...place) {
 	if got, ok := p.truth(); ok && got != want {
-		v.problem(p, "expected %t %s, received %t", want, what, got)
+		v.contradiction(p, others, "expected %t %s, received %t", want, what, got)
 	}
 }
 
 // wantNumber faults a number that is further from the expected one than may be, or that is null.
-func (v *validation) wantNumber(p place, want, tolerance float64, what string) {
+func (v *validation) wantNumber(p place, want, tolerance float64, what string, others ...place) {
 	got, ok := p.number()
-	switch {
-	case p.null():
-		v.problem(p, "expected %v %s, received null", want, what)
-	case ok && !(math.Abs(got-want) <= tolerance):
-		v.problem(p, "expected %v %s, received %v", want, what, got)
+	if p.null() || ok && !(math.Abs(got-want) <= tolerance) {
+		v.contradiction(p, others, "expected %v %s, received %s", want, what, p)
 	}
 }
 
 // wantMaybe is wantNumber for what may have no value, and then must be null.
-func (v *validation) wantMaybe(p place, want *float64, tolerance float64, what string) {
+func (v *validation) wantMaybe(p place, want *float64, tolerance float64, what string, others ...place) {
 	if want != nil {
-		v.wantNumber(p, *want, tolerance, what)
-	} else if p.some() {
-		v.problem(p, "expected null: there is nothing %s", what)
+		v.wantNumber(p, *want, tolerance, what, others...)
+	} else {
+		v.wantNull(p, what, others...)
+	}
+}
+
+// wantNull faults a value that is not null.
+func (v *validation) wantNull(p place, what string, others ...place) {
+	if p.some() {
+		v.contradiction(p, others, "expected null %s, received %s", what, p)
 	}
 }
 

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// lastDigits is how far a mean, deviation or interval may lie from ours, as a part of the family's greatest value: sums
-// that are rounded on the way miss the last digits, as other writers' may.
-const lastDigits = 1e-12
+// lastDigits is how many neighbouring float64 a deviation or interval of another writer may lie from ours, which is exact:
+// sums that are rounded on the way miss the last digits. A mean is the same whoever computes it, as the format has it.
+const lastDigits = 4
 
 // metrics computes every metric anew from the rows.
 func (v *validation) metrics() {
@@ -37,26 +37,44 @@ func (v *validation) values(f family) []float64 {
 }
 
 func (v *validation) family(m place, f family) {
-	values := v.values(f)
-	s := describe(values)
-	size := 0.0
-	for _, x := range values {
-		size = max(size, math.Abs(x))
-	}
-	v.wantWhole(m.get(f.key("samples")), int64(s.samples), "by the rows")
-	for _, w := range []struct {
-		statistic string
-		value     *float64
-		tolerance float64
-	}{
-		{"mean", s.mean, size * lastDigits}, {"stddev", s.deviation, size * lastDigits},
-		{"mean_ci95_low", s.low, size * lastDigits}, {"mean_ci95_high", s.high, size * lastDigits},
-		{"min", s.min, 0}, {"max", s.max, 0},
-	} {
-		v.wantMaybe(m.get(f.key(w.statistic)), w.value, w.tolerance, "by the rows")
+	s := describe(v.values(f))
+	const by = "by the rows"
+	before := len(v.problems)
+	v.wantWhole(m.get(f.key("samples")), int64(s.samples), by)
+	for name, value := range map[string]*float64{"mean": s.mean, "min": s.min, "max": s.max} {
+		v.wantMaybe(m.get(f.key(name)), value, 0, by)
 	}
 	for _, q := range percentiles {
-		v.wantMaybe(m.get(f.key(fmt.Sprintf("p%d", q))), s.ranks[q], 0, "by the rows")
+		v.wantMaybe(m.get(f.key(fmt.Sprintf("p%d", q))), s.ranks[q], 0, by)
+	}
+	v.spread(m, f, s)
+	// What is wrong with a row is wrong with more than one statistic; what is wrong with one statistic is no row's fault.
+	if len(v.problems)-before < 2 {
+		return
+	}
+	for _, p := range members(v.rows, f.row) {
+		v.problem(p, "contradicts the metrics of %s: several of them are not those of the rows", f.name)
+	}
+}
+
+// spread checks the deviation and the interval. Those of one value are null; other writers may give no deviation.
+func (v *validation) spread(m place, f family, s statistics) {
+	values := map[string]*float64{"stddev": s.deviation, "mean_ci95_low": s.low, "mean_ci95_high": s.high}
+	foreign := !v.ours.some()
+	for name, want := range values {
+		p, tolerance := m.get(f.key(name)), 0.0
+		if foreign && s.samples == 1 && p.some() {
+			want = s.mean
+			if name == "stddev" {
+				want = new(0.0)
+			}
+		} else if foreign && want != nil {
+			tolerance = ulps(lastDigits, max(math.Abs(*want), math.Abs(*s.mean)))
+			if name == "stddev" {
+				tolerance = ulps(lastDigits, *want)
+			}
+		}
+		v.wantMaybe(p, want, tolerance, "by the rows")
 	}
 }
 
@@ -80,20 +98,13 @@ func (v *validation) sums(m place) {
 		sources[source]++
 	}
 	counted := sources[sourceUsage] == int64(len(v.rows))
-	v.wantWhole(m.get("content_chunks"), chunks, "by the rows")
-	v.wantWhole(m.get("reasoning_chunks"), reasoning, "by the rows")
-	v.wantWhole(m.get("prompt_token_samples"), prompts, "by the rows")
-	v.wantMaybe(m.get("prompt_tokens"), when(prompts > 0, float64(prompt)), 0, "by the rows")
-	v.wantMaybe(m.get("output_tokens"), when(counted, float64(output)), 0, "by the rows")
-	got := m.get("output_token_sources")
-	for name, n := range sources {
-		if p := got.get(name); got.object() && !p.present {
-			v.problem(p, "expected %d by the rows, received nothing", n)
-		}
-	}
-	for name, p := range got.fields() {
-		v.wantWhole(p, sources[name], "by the rows")
-	}
+	const by = "by the rows"
+	v.wantWhole(m.get("content_chunks"), chunks, by, members(v.rows, "content_chunks")...)
+	v.wantWhole(m.get("reasoning_chunks"), reasoning, by, members(v.rows, "reasoning_chunks")...)
+	v.wantWhole(m.get("prompt_token_samples"), prompts, by, members(v.rows, "prompt_tokens")...)
+	v.wantMaybe(m.get("prompt_tokens"), when(prompts > 0, float64(prompt)), 0, by, members(v.rows, "prompt_tokens")...)
+	v.wantMaybe(m.get("output_tokens"), when(counted, float64(output)), 0, by, members(v.rows, "output_tokens")...)
+	v.tallies(m.get("output_token_sources"), sources, by, members(v.rows, "output_token_source"))
 	v.rates(m, counted, output, chunks)
 	if share, ok := m.get("prefix_cache_hit_avg").number(); ok && (share > 1 || prompts == 0) {
 		v.problem(m.get("prefix_cache_hit_avg"), "expected a share, of the %d prompts whose tokens are known, received %v",
@@ -101,8 +112,24 @@ func (v *validation) sums(m place) {
 	}
 }
 
+// tallies holds counts by name against those expected.
+func (v *validation) tallies(p place, want map[string]int64, what string, others []place) {
+	if !p.object() {
+		return
+	}
+	for name, n := range want {
+		if got := p.get(name); !got.present {
+			v.contradiction(got, others, "expected %d %s, received nothing", n, what)
+		}
+	}
+	for name, got := range p.fields() {
+		v.wantWhole(got, want[name], what, others...)
+	}
+}
+
 func (v *validation) rates(m place, counted bool, output, chunks int64) {
-	wall, ok := v.root.get("wall_clock_ms").number()
+	p := v.root.get("wall_clock_ms")
+	wall, ok := p.number()
 	requests, known := v.root.get("requests").whole()
 	if !ok || !known {
 		return
@@ -112,10 +139,10 @@ func (v *validation) rates(m place, counted bool, output, chunks int64) {
 	v.wantTruth(m.get("throughput_performance_eligible"), eligible, "by the rows")
 	v.wantTruth(v.root.get("metric_population", "aggregate_throughput_eligible"), eligible, "by the rows")
 	rate := float64(output) / seconds
-	v.wantMaybe(m.get("throughput_tok_s"), when(eligible, rate), ulps(roundings, rate), "(output_tokens over wall_clock_ms)")
+	v.wantMaybe(m.get("throughput_tok_s"), when(eligible, rate), ulps(roundings, rate), "(output_tokens over wall_clock_ms)", p)
 	rate = float64(chunks) / seconds
 	v.wantMaybe(m.get("content_chunks_s"), when(!counted && wall > 0, rate), ulps(roundings, rate),
-		"(content_chunks over wall_clock_ms)")
+		"(content_chunks over wall_clock_ms)", p)
 }
 
 func when(known bool, value float64) *float64 {
@@ -145,23 +172,17 @@ func (v *validation) contracts(m place) {
 			}
 		}
 	}
-	v.wantWhole(m.get("request_canary_samples"), canaries, "by the rows")
-	v.wantWhole(m.get("request_canary_passed"), passed, "by the rows")
-	v.wantWhole(m.get("controlled_output_samples"), words, "by the rows")
-	v.wantWhole(m.get("controlled_output_exact_adherence"), exact, "by the rows")
-	v.wantWhole(m.get("controlled_output_unobservable"), unseen, "by the rows")
+	kept, counted := members(v.rows, "request_canary"), members(v.rows, "controlled_output")
+	v.wantWhole(m.get("request_canary_samples"), canaries, "by the rows", kept...)
+	v.wantWhole(m.get("request_canary_passed"), passed, "by the rows", kept...)
+	v.wantWhole(m.get("controlled_output_samples"), words, "by the rows", counted...)
+	v.wantWhole(m.get("controlled_output_exact_adherence"), exact, "by the rows", counted...)
+	v.wantWhole(m.get("controlled_output_unobservable"), unseen, "by the rows", counted...)
 	rate := ratio(int(exact), int(words-unseen))
 	v.wantMaybe(m.get("controlled_output_exact_adherence_rate"), rate, ulps(1, 1), "by the rows")
 }
 
-// wholeMetrics are the metrics that are written as whole numbers, besides all that end in _samples.
-var wholeMetrics = map[string]bool{
-	"content_chunks": true, "reasoning_chunks": true, "output_tokens": true, "prompt_tokens": true,
-	"request_canary_passed": true, "controlled_output_exact_adherence": true, "controlled_output_unobservable": true,
-}
-
-// forms checks how the known numbers of the metrics and rows are written: counts as whole numbers, all else as floats in
-// Python's shortest form.
+// forms checks how the known figures of the metrics and rows are written: as floats in Python's shortest form.
 func (v *validation) forms() {
 	m := v.root.get("metrics")
 	for _, f := range families {
@@ -170,12 +191,6 @@ func (v *validation) forms() {
 		}
 		for _, q := range percentiles {
 			v.float(m.get(f.key(fmt.Sprintf("p%d", q))))
-		}
-	}
-	for name, p := range m.fields() {
-		raw, _ := p.raw()
-		if (wholeMetrics[name] || strings.HasSuffix(name, "_samples")) && strings.ContainsAny(raw, ".eE") {
-			v.problem(p, "expected a whole number, received %s", raw)
 		}
 	}
 	for _, name := range []string{
@@ -200,6 +215,7 @@ func (v *validation) float(p place) {
 		return
 	}
 	x, _ := p.number()
+	x += 0 // of the two zeros the one without a sign
 	if want, err := floatText(x); err == nil && raw != want {
 		v.problem(p, "expected a float written as %s, received %s", want, raw)
 	}

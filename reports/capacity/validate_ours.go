@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"fmt"
 	"math"
 	"slices"
 )
@@ -20,9 +21,9 @@ func (v *validation) explained(p place) {
 		text, _ := reason.text()
 		switch {
 		case member.null() && text == "":
-			v.problem(reason, "expected a reason for the null beside it")
+			v.problem(reason, "expected a reason for the null beside it, received %s", reason)
 		case !member.null() && reason.present && name != "concurrency":
-			v.problem(reason, "expected no reason beside a value")
+			v.problem(reason, "expected no reason beside a value, received %s", reason)
 		}
 		v.explained(member)
 	}
@@ -54,12 +55,7 @@ func (v *validation) extension() {
 	}
 	v.classes(o.get("failure_classes"))
 	v.allCanaries(o.get("canaries"))
-	reused, ok1 := o.get("connections", "reused").whole()
-	opened, ok2 := o.get("connections", "new").whole()
-	if ok1 && ok2 && reused+opened != completed+failed {
-		v.problem(o.get("connections", "new"), "expected new and reused together to be the %d requests, received %d",
-			completed+failed, reused+opened)
-	}
+	v.connections(o.get("connections"))
 	v.cachedTokens(o.get("cached_tokens"))
 	v.allIntervals(o.get("intervals"))
 	v.gpuStates(o.get("gpu_states"))
@@ -68,30 +64,41 @@ func (v *validation) extension() {
 	v.sweep(o.get("sweep"))
 }
 
-// classes recounts the failures by class.
-func (v *validation) classes(p place) {
-	if !p.object() {
+// connections holds the connections to the requests: one that had a response had a connection, another need not.
+func (v *validation) connections(p place) {
+	reused, ok1 := p.get("reused").whole()
+	opened, ok2 := p.get("new").whole()
+	if !ok1 || !ok2 {
 		return
 	}
+	answered := int64(len(v.rows))
+	for _, f := range v.failed {
+		if received, _ := f.get("response_received").truth(); received {
+			answered++
+		}
+	}
+	all := int64(len(v.rows) + len(v.failed))
+	if n := reused + opened; n < answered || n > all {
+		v.contradiction(p.get("new"), []place{p.get("reused")},
+			"expected new and reused together to be from %d, the responses, to %d, the requests, received %d", answered, all, n)
+	}
+	v.wantWhole(p.get("connect_ms", "samples"), reused+opened, "(new and reused)", p.get("new"), p.get("reused"))
+}
+
+// classes recounts the failures by class.
+func (v *validation) classes(p place) {
 	want := map[string]int64{}
 	for _, f := range v.failed {
 		class, _ := f.get("failure_class").text()
 		want[class]++
 	}
-	for name, n := range want {
-		if got := p.get(name); !got.present {
-			v.problem(got, "expected %d by failures, received nothing", n)
-		}
-	}
-	for name, got := range p.fields() {
-		v.wantWhole(got, want[name], "by failures")
-	}
+	v.tallies(p, want, "by failures", members(v.failed, "failure_class"))
 }
 
 // allCanaries recounts the canaries of valid and of failed replies.
 func (v *validation) allCanaries(p place) {
 	var attempted, passed, foreign int64
-	for _, row := range append(v.rows[:len(v.rows):len(v.rows)], v.failed...) {
+	for _, row := range v.results() {
 		c := row.get("request_canary")
 		if !c.object() {
 			continue
@@ -103,10 +110,12 @@ func (v *validation) allCanaries(p place) {
 		n, _ := c.get("foreign_marker_count").whole()
 		foreign += n
 	}
-	v.wantWhole(p.get("attempted"), attempted, "by the rows")
-	v.wantWhole(p.get("passed"), passed, "by the rows")
-	v.wantWhole(p.get("failed"), attempted-passed, "by the rows")
-	v.wantWhole(p.get("foreign_markers"), foreign, "by the rows")
+	kept := members(v.failed, "request_canary")
+	v.wantWhole(p.get("attempted"), attempted, "by the rows", kept...)
+	v.wantWhole(p.get("passed"), passed, "by the rows", kept...)
+	v.wantWhole(p.get("failed"), attempted-passed, "by the rows", kept...)
+	v.wantWhole(p.get("foreign_markers"), foreign, "by the rows", members(v.failed, "request_canary",
+		"foreign_marker_count")...)
 }
 
 func (v *validation) cachedTokens(p place) {
@@ -118,14 +127,15 @@ func (v *validation) cachedTokens(p place) {
 		v.problem(p.get("samples"), "expected at most the %d valid replies, received %d", len(v.rows), samples)
 	}
 	sum, _ := p.get("sum").number()
-	v.wantMaybe(p.get("mean"), when(samples > 0, sum/float64(samples)), ulps(1, sum), "(sum over samples)")
-	if share := v.root.get("metrics", "prefix_cache_hit_avg"); samples == 0 && share.some() {
-		v.problem(share, "expected null: no valid reply tells its cached tokens")
+	v.wantMaybe(p.get("mean"), when(samples > 0, sum/float64(samples)), ulps(1, sum), "(sum over samples)", p.get("sum"), p.get("samples"))
+	if samples == 0 {
+		v.wantNull(v.root.get("metrics", "prefix_cache_hit_avg"), "where no valid reply tells its cached tokens", p.get("samples"))
 	}
 }
 
-// intervalDigits is lastDigits for the intervals: arctangent and root differ in the last digits between machines.
-const intervalDigits = 1000 * lastDigits
+// intervalDigits is how far an interval may lie from ours, as a part of the family's greatest value: arctangent and root
+// differ in the last digits between machines.
+const intervalDigits = 1e-9
 
 // allIntervals computes the intervals anew. Those of the bootstrap are the same wherever the same numbers are drawn.
 func (v *validation) allIntervals(p place) {
@@ -153,28 +163,33 @@ func (v *validation) allIntervals(p place) {
 		v.wantWhole(got.get("samples"), int64(len(values)), "by the rows")
 		size := max(math.Abs(values[0]), math.Abs(values[len(values)-1]))
 		for name, value := range want {
+			tolerance := size * intervalDigits
+			if name == "mean" {
+				tolerance = 0
+			}
 			if x, ok := value.(float64); ok {
-				v.wantNumber(got.get(name), x, size*intervalDigits, "by the rows")
-			} else if value == nil && got.get(name).some() {
-				v.problem(got.get(name), "expected null: %s", want[name+"_reason"])
+				v.wantNumber(got.get(name), x, tolerance, "by the rows")
+			} else if value == nil {
+				v.wantNull(got.get(name), fmt.Sprintf("(%s)", want[name+"_reason"]))
 			}
 		}
 	}
 }
 
 // goodputParts checks what every goodput says of itself.
-func (v *validation) goodputParts(p place, results int64, wallMS float64) {
+func (v *validation) goodputParts(p place, results int64, resultsAt, wallAt place) {
+	wallMS, _ := wallAt.number()
 	met, ok := p.get("met").whole()
 	if !ok {
 		return
 	}
-	v.wantWhole(p.get("of"), results, "requests with a result")
+	v.wantWhole(p.get("of"), results, "requests with a result", resultsAt)
 	if met > results {
-		v.problem(p.get("met"), "expected at most %d, received %d", results, met)
+		v.contradiction(p.get("met"), []place{resultsAt}, "expected at most %d, received %d", results, met)
 	}
 	v.wantMaybe(p.get("share"), ratio(int(met), int(results)), ulps(1, 1), "(met over of)")
 	rate := float64(met) / (wallMS / 1000)
-	v.wantMaybe(p.get("requests_per_s"), when(wallMS > 0, rate), ulps(roundings, rate), "(met over the wall time)")
+	v.wantMaybe(p.get("requests_per_s"), when(wallMS > 0, rate), ulps(roundings, rate), "(met over the wall time)", p.get("met"), wallAt)
 }
 
 // closedGoodput holds every reply of the closed loop against the objective anew.
@@ -198,10 +213,13 @@ func (v *validation) closedGoodput(p place) {
 			unknown++
 		}
 	}
-	v.wantWhole(p.get("met"), met, "by the rows")
-	v.wantWhole(p.get("unknown"), unknown, "by the rows")
-	wall, _ := v.root.get("wall_clock_ms").number()
-	v.goodputParts(p, int64(len(v.rows)+len(v.failed)), wall)
+	objective := []place{p.get("objective")}
+	for _, o := range p.get("objective").items() {
+		objective = append(objective, o.get("figure"), o.get("limit_ms"))
+	}
+	v.wantWhole(p.get("met"), met, "by the rows", objective...)
+	v.wantWhole(p.get("unknown"), unknown, "by the rows", objective...)
+	v.goodputParts(p, int64(len(v.rows)+len(v.failed)), v.root.get("request_timings"), v.root.get("wall_clock_ms"))
 }
 
 // openLoop holds the open loop's counts against each other, and latency from the schedule against latency from dispatch.
@@ -213,23 +231,25 @@ func (v *validation) openLoop(p place) {
 	completed, _ := p.get("completed").whole()
 	failed, _ := p.get("failed").whole()
 	results := p.get("results")
-	v.wantWhole(results, completed+failed, "(completed and failed)")
+	v.wantWhole(results, completed+failed, "(completed and failed)", p.get("completed"), p.get("failed"))
 	n, ok := results.whole()
 	if ok && n > requests {
-		v.problem(results, "expected at most the %d requests planned, received %d", requests, n)
+		v.contradiction(results, []place{p.get("requests")},
+			"expected at most the %d requests planned, received %d", requests, n)
 	}
 	for _, figure := range []string{"ttft_ms", "e2e_ms"} {
 		for _, statistic := range []string{"mean", "p50", "p95", "p99", "max"} {
 			late := p.get("from_schedule", figure, statistic)
+			from := p.get("from_dispatch", figure, statistic)
 			due, ok1 := late.number()
-			sent, ok2 := p.get("from_dispatch", figure, statistic).number()
+			sent, ok2 := from.number()
 			if ok1 && ok2 && due < sent-ulps(roundings, sent) {
-				v.problem(late, "expected at least what it is from dispatch (%v), received %v", sent, due)
+				v.contradiction(late, []place{from},
+					"expected at least what it is from dispatch (%v), received %v", sent, due)
 			}
 		}
 	}
-	wall, _ := p.get("wall_ms").number()
-	v.goodputParts(p.get("goodput"), n, wall)
+	v.goodputParts(p.get("goodput"), n, results, p.get("wall_ms"))
 }
 
 // sweep finds the knee anew.
@@ -238,15 +258,19 @@ func (v *validation) sweep(p place) {
 		return
 	}
 	var levels []Level
+	by := []place{p.get("levels")}
 	for _, l := range p.get("levels").items() {
+		by = append(by, l.get("concurrency"), l.get("throughput_tok_s"))
 		concurrency, _ := l.get("concurrency").whole()
 		requests, _ := l.get("requests").whole()
 		results, ok := l.get("results").whole()
 		if ok && results > requests {
-			v.problem(l.get("results"), "expected at most the %d requests planned, received %d", requests, results)
+			v.contradiction(l.get("results"), []place{l.get("requests")},
+				"expected at most the %d requests planned, received %d", requests, results)
 		}
 		if failed, _ := l.get("failed").whole(); ok && failed > results {
-			v.problem(l.get("failed"), "expected at most the %d results, received %d", results, failed)
+			v.contradiction(l.get("failed"), []place{l.get("results")},
+				"expected at most the %d results, received %d", results, failed)
 		}
 		level := Level{Concurrency: int(concurrency)}
 		level.Overloaded, _ = l.get("client_overloaded").truth()
@@ -254,17 +278,16 @@ func (v *validation) sweep(p place) {
 			level.Throughput = &rate
 		}
 		levels = append(levels, level)
-		wall, _ := l.get("wall_ms").number()
-		v.goodputParts(l.get("goodput"), results, wall)
+		v.goodputParts(l.get("goodput"), results, l.get("results"), l.get("wall_ms"))
 	}
 	knee, reason := findKnee(levels)
 	got := p.get("knee", "concurrency")
 	switch n, ok := got.whole(); {
 	case knee == nil && got.some():
-		v.problem(got, "expected null by the levels: %s", reason)
+		v.wantNull(got, fmt.Sprintf("by the levels (%s)", reason), by...)
 	case knee != nil && got.null():
-		v.problem(got, "expected %d by the levels, received null", *knee)
+		v.contradiction(got, by, "expected %d by the levels, received null", *knee)
 	case knee != nil && ok && int(n) != *knee:
-		v.problem(got, "expected %d by the levels, received %d", *knee, n)
+		v.contradiction(got, by, "expected %d by the levels, received %d", *knee, n)
 	}
 }

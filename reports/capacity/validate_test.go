@@ -42,8 +42,8 @@ func TestTextThatIsNoStrictJSONHasOnlyThatProblem(t *testing.T) {
 		"a value and a bracket": {`{}]`, "", "more than one JSON value"},
 		"a number too large":    {`{"a":[1e999]}`, "/a/0", "a number that a float64 holds"},
 		"a number too small":    {`{"a":1e-999999999}`, "/a", "a number that a float64 holds"},
-		"a number too long":     {`{"a":0.` + strings.Repeat("1", 100) + `}`, "/a", "a number that a float64 holds"},
-		"too deep":              {strings.Repeat("[", 80) + strings.Repeat("]", 80), "/0", "levels"},
+		"a number too long":     {`{"a":0.` + strings.Repeat("1", 1000) + `}`, "/a", "a number that a float64 holds"},
+		"too deep":              {strings.Repeat("[", 600) + strings.Repeat("]", 600), "/0", "levels"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -99,7 +99,7 @@ func TestADocumentThatCannotBeReadWithAllItsKeysKeepsThem(t *testing.T) {
 		_, ok := d.Metric(name)
 		g.Expect(ok).To(BeFalse(), name)
 	}
-	g.Expect(d.Sampling["top_p"].Requested).To(HaveValue(Equal(0.95)))
+	g.Expect(d.Sampling.TopP.Requested).To(HaveValue(Equal(0.95)))
 }
 
 func TestADocumentMayLackEveryKeyButItsSchema(t *testing.T) {
@@ -130,6 +130,122 @@ func TestTheReadersKnowOurOwnDocument(t *testing.T) {
 	g.Expect(d.Extensions).To(HaveKey(extensionKey))
 }
 
+// edited sets values of a document by their paths.
+func edited(t testing.TB, doc []byte, values map[string]string) []byte {
+	t.Helper()
+	for path, raw := range values {
+		var err error
+		if doc, err = sjson.SetRawBytes(doc, path, []byte(raw)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return doc
+}
+
+// withFailure are the edits that give the reference a fourth request, which failed.
+func withFailure(failure string) map[string]string {
+	return map[string]string{
+		"failures": "[" + failure + "]", "failed": "1", "requests": "4", "context_distribution": `{"8192":4}`,
+		"performance_eligible": "false", "metric_population.attempted_requests": "4", "metric_population.excluded_requests": "1",
+		"metric_population.aggregate_throughput_eligible": "false", "metrics.throughput_performance_eligible": "false",
+		"metrics.throughput_tok_s": "null",
+	}
+}
+
+func TestWhatOtherWritersWriteIsLegal(t *testing.T) {
+	first := gjson.GetBytes(reference(t), "request_timings.0").Raw
+	timing, err := sjson.Set(first, "request_index", 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const begun = `{"request_index":3,"planned_context_tokens":8192,"error_type":"x","error_message":"y",` +
+		`"error_message_truncated":false,"performance_eligible":false,`
+	refused := begun + `"failure_class":"request_error","response_received":false,"elapsed_ms":5}`
+	broken := withFailure(begun + `"failure_class":"stream_validation_failed","response_received":true,"elapsed_ms":27974.8,` +
+		`"response_timing":` + timing + `,"response_metadata":{"output_token_source":"usage","content_chunks":35,` +
+		`"reasoning_chunks":236,"finish_reasons":[],"stream_terminal_observed":null,"visible_content_truncated":false,"usage":null}}`)
+	broken["responses_received"] = "4"
+	broken["failures.0.response_timing.request_canary.marker"] = `"ANVIL_REQ_17_00003"`
+	one, _ := mustWrite(t, oneRequest(t))
+	one, err = sjson.DeleteBytes(one, "extensions")
+	if err != nil {
+		t.Fatal(err)
+	}
+	flat := map[string]string{}
+	for _, f := range families {
+		flat["metrics."+f.key("stddev")] = "0.0"
+		for _, bound := range []string{"mean_ci95_low", "mean_ci95_high"} {
+			flat["metrics."+f.key(bound)] = gjson.GetBytes(one, "metrics."+f.key("mean")).Raw
+		}
+	}
+	for name, doc := range map[string][]byte{
+		"a request that was refused":     edited(t, reference(t), withFailure(refused)),
+		"a reply that broke off":         edited(t, reference(t), broken),
+		"one success without deviations": one,
+		"one success with no deviation":  edited(t, one, flat),
+		"nothing requested, 0 sent": edited(t, reference(t), map[string]string{
+			"sampling.temperature": `{"requested":null,"sent":true,"effective_request":0.0}`}),
+		"requested, not sent": edited(t, reference(t), map[string]string{
+			"sampling.top_p": `{"requested":0.9,"sent":false,"effective_request":null}`}),
+		"a prompt cut to the window": edited(t, reference(t), map[string]string{
+			"context_tokens": "16000", "max_context_tokens": "17408"}),
+		"drawn prompts cut to the window": edited(t, reference(t), map[string]string{
+			"context_tokens": "null", "max_context_tokens": "17408"}),
+		"no known window": edited(t, reference(t), map[string]string{"max_context_tokens": "null"}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			g.Expect(Validate(doc)).To(BeEmpty())
+			_, err := Parse(doc)
+			g.Expect(err).NotTo(HaveOccurred())
+		})
+	}
+	ours, _ := mustWrite(t, oneRequest(t))
+	NewWithT(t).Expect(Validate(edited(t, ours, map[string]string{"metrics.ttft_stddev_ms": "0.0"}))).NotTo(BeEmpty(),
+		"this program writes null")
+}
+
+func TestParseRefusesACountThatIsNotWrittenWholeAndNamesIt(t *testing.T) {
+	g := NewWithT(t)
+	for path, pointer := range map[string]string{
+		"requests": "/requests", "started_at_unix_ns": "/started_at_unix_ns",
+		"request_timings.1.prompt_tokens": "/request_timings/1/prompt_tokens",
+		"context_distribution.8192":       "/context_distribution/8192",
+	} {
+		for _, raw := range []string{"3.0", "3e0"} {
+			doc := edited(t, reference(t), map[string]string{path: raw})
+			_, err := Parse(doc)
+			g.Expect(err).To(MatchError(And(HavePrefix("read capacity document: "), ContainSubstring(pointer))))
+			g.Expect(Validate(doc)).To(ContainElement(HaveField("Pointer", pointer)))
+		}
+	}
+}
+
+func TestSamplingKeepsWhatIsNotKnown(t *testing.T) {
+	g := NewWithT(t)
+	d, err := Parse(edited(t, reference(t), map[string]string{"sampling.seed": "5", "sampling.top_p.newer": `"x"`}))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(d.Sampling.Unknown["seed"])).To(Equal("5"))
+	g.Expect(string(d.Sampling.TopP.Unknown["newer"])).To(Equal(`"x"`))
+	g.Expect(d.Sampling.Temperature.EffectiveRequest).To(HaveValue(Equal(0.9)))
+}
+
+func TestARowOfManyIsNamedByItsOwnFigures(t *testing.T) {
+	g := NewWithT(t)
+	data, _ := mustWrite(t, endless(100))
+	problems := Validate(edited(t, data, map[string]string{"request_timings.57.ttft_ms": "300.5"}))
+	g.Expect(problems).To(ContainElement(HaveField("Pointer", "/request_timings/57/ttft_ms")))
+	g.Expect(len(problems)).To(BeNumerically("<", 60))
+}
+
+func TestNoMessageIsLeftToTheSchemasLibrary(t *testing.T) {
+	g := NewWithT(t)
+	for _, p := range Validate([]byte(`{"measurement_protocol":null,"concurrency":-1,"model":"","failures":[{"performance_eligible":null}]}`)) {
+		g.Expect(p.Message).To(Or(HavePrefix("expected "), HavePrefix("this member is required"), HavePrefix("contradicts ")), p.Pointer)
+		g.Expect(p.Message).NotTo(Or(ContainSubstring("<nil>"), ContainSubstring("minimum:")))
+	}
+}
+
 func FuzzValidate(f *testing.F) {
 	f.Add(reference(f))
 	made, _ := mustWrite(f, madeUp())
@@ -144,12 +260,15 @@ func FuzzValidate(f *testing.F) {
 			return
 		}
 		frugal.Run(t, func() {
-			for _, p := range Validate(data) {
+			problems := Validate(data)
+			for _, p := range problems {
 				if p.Message == "" {
 					t.Errorf("no message at %q", p.Pointer)
 				}
 			}
-			Parse(data)
+			if _, err := Parse(data); err != nil && len(problems) == 0 {
+				t.Errorf("a document without problems cannot be parsed: %v", err)
+			}
 		})
 	})
 }

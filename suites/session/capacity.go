@@ -231,7 +231,7 @@ func (l *loadRun) run(ctx context.Context, stage plan.LoadStage) error {
 	}
 	at := fixtures.Stage{
 		Name: stage.Name, Arrival: stage.Arrival, Concurrency: stage.Concurrency, Rate: stage.Rate, Requests: stage.Requests,
-		Sent: result.Sent, StartedAt: result.StartedAt.Round(0).UTC(), Wall: result.Wall, Stopped: result.Stopped,
+		Sent: result.Sent, StartedAt: result.StartedAt.Round(0).UTC(), Wall: result.Wall.Seconds(), Stopped: result.Stopped,
 		Client: &result.Client,
 	}
 	// By the host's clock: the document tells how far it moved beside the monotonic one.
