@@ -61,7 +61,7 @@ STATIC = -trimpath -ldflags '-s -w $(NAMED)'
 image: ## the images plumbline-mock:dev and plumbline-suite:dev, from binaries built here; no registry is asked
 	@test -n "$(CA_BUNDLE)" || { echo "no bundle of certificate authorities found here: name one with CA_BUNDLE=FILE"; exit 1; }
 	rm -rf bin/image
-	mkdir -p bin/image/root/work/out bin/image/root/tmp bin/image/root/etc/ssl/certs
+	mkdir -p bin/image/root/run/plumbline/out bin/image/root/tmp bin/image/root/etc/ssl/certs
 	chmod 1777 bin/image/root/tmp
 	cp -L $(CA_BUNDLE) bin/image/root/etc/ssl/certs/ca-certificates.crt
 	CGO_ENABLED=0 GOOS=linux $(GO) build $(STATIC) -o bin/image/plumbline ./cmd/plumbline

@@ -72,7 +72,7 @@ func TestTheImagesServeAndMeasureTheMock(t *testing.T) {
 	results := t.TempDir()
 	run := func(args ...string) string {
 		return docker(t, append([]string{"run", "--rm", "--network", "container:" + server, "--user", fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid()),
-			"--volume", results + ":/work/out"}, args...)...)
+			"--volume", results + ":/run/plumbline/out"}, args...)...)
 	}
 	g.Expect(run(suite, "--url", "http://127.0.0.1:8080", "--progress", "none")).To(ContainSubstring("22 Passed"))
 	g.Expect(run("--entrypoint", "ginkgo", suite, "plumbline-suite.test", "--", "--url", "http://127.0.0.1:8080", "--progress", "none")).To(ContainSubstring("22 Passed"))
