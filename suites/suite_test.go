@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
 	. "github.com/onsi/gomega"
 
 	"plumbline/harness/plan"
@@ -130,6 +131,14 @@ func TestPlumbline(t *testing.T) {
 	})
 
 	suiteConfig.FailOnEmpty = true // a run that ran nothing is not green
+	ReportAfterSuite("something was checked", func(r Report) {
+		ran := slices.ContainsFunc(r.SpecReports, func(s SpecReport) bool {
+			return s.LeafNodeType.Is(types.NodeTypeIt) && s.State.Is(types.SpecStatePassed|types.SpecStateFailureStates)
+		})
+		if !ran && r.SuiteSucceeded {
+			Fail("nothing was checked: every spec that the filter chose was skipped, for the settings do not ask for it")
+		}
+	})
 	if suiteConfig.FlakeAttempts > 1 || suiteConfig.MustPassRepeatedly > 1 {
 		t.Fatal("a request is sent once and its timing is never tried again: leave out --flake-attempts and --must-pass-repeatedly")
 	}

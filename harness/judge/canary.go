@@ -60,6 +60,8 @@ func (x *loaded) markers(text string) (own, foreign int) {
 			n = len(markerLead)
 		case text[:n] == x.r.Marker:
 			own++
+		case n == len(text) && strings.HasPrefix(x.r.Marker, text):
+			// The reply broke off inside its own marker: nobody else's is in it.
 		default:
 			foreign++
 			x.keepForeign(text[:min(n, markerLength)])

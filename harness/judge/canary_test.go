@@ -30,6 +30,7 @@ func TestACanaryIsJudgedByTheVisibleText(t *testing.T) {
 		"not at the start":                   {answered("It is. " + ownMarker), false, 1, 0, true, false, "", ""},
 		"in quotes":                          {answered(`"` + ownMarker + `" it is`), false, 1, 0, true, false, "", ""},
 		"no marker":                          {answered("It is."), false, 0, 0, true, false, "", ""},
+		"its own, cut off":                   {answered(ownMarker[:len(ownMarker)-2]), false, 0, 0, true, false, "", ""},
 		"another's too":                      {answered(ownMarker, " It is. ", foreign), true, 1, 1, true, false, foreign, ""},
 		"another's only":                     {answered(foreign + " It is."), false, 0, 1, true, false, foreign, ""},
 		"a longer one is another's":          {answered(ownMarker + "1 It is."), false, 0, 1, true, false, ownMarker + "1", ""},

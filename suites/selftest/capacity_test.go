@@ -334,6 +334,30 @@ func TestRefusedLoadSettingsEndWithTwoAndWriteNothing(t *testing.T) {
 	}
 }
 
+func TestALoadOfWhichNothingIsCheckedIsRed(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	r := run(t, nil, "--protocols", "capacity", "--capacity-requests", "2", "--capacity-concurrency", "1", "--capacity-ctx-tokens", "512",
+		"--ginkgo.label-filter=case:capacity-canary")
+	g.Expect(r.exit).To(Equal(1), r.output)
+	g.Expect(r.output).To(ContainSubstring("nothing was checked"))
+}
+
+func TestARefusedLoadLeavesTheLatestRunInItsPlace(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	dir := t.TempDir()
+	before := filepath.Join(dir, "out", "before")
+	g.Expect(os.MkdirAll(before, 0o777)).To(Succeed())
+	g.Expect(os.Symlink("before", filepath.Join(dir, "out", "latest"))).To(Succeed())
+	cmd, _ := command(t, nil, "--protocols", "capacity", "--url", "http://127.0.0.1:9")
+	cmd.Dir = dir
+	r := finish(t, cmd, dir)
+	g.Expect(r.exit).To(Equal(1), r.output)
+	g.Expect(os.Readlink(filepath.Join(dir, "out", "latest"))).To(Equal("before"))
+	g.Expect(os.ReadDir(filepath.Join(dir, "out"))).To(HaveLen(2), "nothing new")
+}
+
 func TestAServerWithoutAWindowIsRedAndNamesTheFlag(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)

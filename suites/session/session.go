@@ -58,6 +58,7 @@ type Session struct {
 	figures map[string]measure.Figures // of the requests that were sent
 	broken  error                      // the first failure to keep the record: nothing may be sent after it
 	cut     bool                       // a request was cut off because the run was told to end
+	before  string                     // what out/latest pointed to, "" for nothing
 	misused bool                       // the settings ask for what this server cannot do
 	opened  bool
 	closing sync.Once
@@ -309,8 +310,10 @@ func (s *Session) withdraw() {
 	if os.Remove(s.dir) != nil || s.settings.Out != "" {
 		return // something is in it, such as an engine's log; or the place was not ours to choose
 	}
-	if to, err := os.Readlink(s.settings.LatestLink()); err == nil && to == s.header.RunID {
-		os.Remove(s.settings.LatestLink())
+	if s.before != "" {
+		_ = renameio.Symlink(s.before, s.settings.LatestLink())
+	} else {
+		_ = os.Remove(s.settings.LatestLink())
 	}
 	os.Remove(filepath.Dir(s.dir)) // only when it is empty
 }
@@ -328,6 +331,7 @@ func (s *Session) makeDir() error {
 	if s.settings.Out != "" {
 		return nil // the operator chose the place: nothing beside it is touched
 	}
+	s.before, _ = os.Readlink(s.settings.LatestLink())
 	if err := renameio.Symlink(s.header.RunID, s.settings.LatestLink()); err != nil {
 		return fmt.Errorf("point to the newest run: %w", err)
 	}
