@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -71,6 +72,10 @@ func (c doctorCommand) Run(ctx context.Context, s streams) error {
 	chosen, err := loader.Resolve(os.Environ(), base)
 	if err != nil {
 		return err
+	}
+	if !slices.Contains(chosen.Protocols, "standard") {
+		return fmt.Errorf("examine for protocols %q: expected \"standard\" among them: the doctor knows that plan alone; "+
+			"--capacity-dry-run shows a load's", chosen.Protocols)
 	}
 	found, err := doctor.Examine(ctx, chosen, doctor.Options{Within: *within, RunnerCommit: session.Commit(ctx)})
 	if err != nil {

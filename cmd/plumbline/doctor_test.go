@@ -224,6 +224,7 @@ func TestTheDoctorTakesTheSuitesFlagsAndRefusesOthers(t *testing.T) {
 		"a bad address":    {[]string{"--url", "127.0.0.1"}, exitTrouble, "want an absolute address"},
 		"no such variable": {[]string{"--credential-env", "PLUMBLINE_NO_SUCH"}, exitTrouble, "no such variable"},
 		"no such profile":  {[]string{"--profile", "no-such"}, exitTrouble, "no-such"},
+		"another protocol": {[]string{"--protocols", "capacity"}, exitTrouble, "knows that plan alone"},
 		"no time":          {[]string{"--within", "0s"}, exitTrouble, "--within"},
 	} {
 		t.Run(name, func(t *testing.T) {
